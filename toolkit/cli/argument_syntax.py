@@ -13,8 +13,8 @@
 Behind a texture stand its filter (point, linear), an address mode for all axes or one for each, x
 first (clamp, wrap, mirror, border), `normalized` (coordinates from 0 to 1), `float` (integers are
 fetched as floats up to 1), `layered` (the first axis are layers), `array` (tex1D, where one axis
-alone is memory for tex1Dfetch); behind a surface may stand `layered`; behind a file x2 or x4 for its
-channels.
+alone is memory for tex1Dfetch); behind a surface may stand `layered`; behind a file x2 or x4 for
+its channels.
 
 Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 f32 f64 bool, or NumPy's or C's names for them.
 """
@@ -77,8 +77,10 @@ _OBJECT = re.compile(r"(?P<kind>tex|surf):(?P<rest>.*)", re.DOTALL)
 _BETWEEN_OPTIONS = re.compile(r",(?![^\[]*\])")  # commas outside of brackets
 _OF_CHANNELS = re.compile(r"x(\d+)", re.ASCII)
 _OF_TEXTURES = (*FILTERS, *ADDRESS_MODES, "normalized", "float", "layered", "array")
-_EXAMPLES = "'f32[1024]', 'f32[64,64]=zeros', 'data.npy', 'i32=4096', "
-    "'struct:i32=1,f32=2' or 'tex:f32[64,64],linear'"
+_EXAMPLES = (
+    "'f32[1024]', 'f32[64,64]=zeros', 'data.npy', 'i32=4096', 'struct:i32=1,f32=2' or "
+    "'tex:f32[64,64],linear'"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

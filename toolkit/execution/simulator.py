@@ -48,6 +48,7 @@ from toolkit.sass.machine import BoundLaunch, FaultError, Run, available_cores, 
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
+from toolkit.sass.texture_faults import describe_textures
 from toolkit.sass.translate import Translated, bind, translate
 
 # An hour of two cores: a launch that runs longer is assumed to hang.
@@ -126,6 +127,7 @@ class Simulator:
                 *counted.unchecked(geometry.blocks),
                 *describe_unwritten(counted.runs, translated, bound),
                 *describe_printing(translated, counted.counts),
+                *describe_textures(translated, counted.counts),
             ),
         )
         execution = replace(execution, device=self.device)

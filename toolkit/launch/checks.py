@@ -189,8 +189,8 @@ def _check_object(
             raise InputError(f"{what} ({declared.text}) is a {kind}: give {wanted}")
     if parameter.size != HANDLE_BYTES:
         raise InputError(
-            f"{what} is a {kind}, whose handle has {HANDLE_BYTES} bytes: the kernel's parameter has "
-            f"{parameter.size}: give {_of_size(parameter.size)}"
+            f"{what} is a {kind}, whose handle has {HANDLE_BYTES} bytes: the kernel's parameter "
+            f"has {parameter.size}: give {_of_size(parameter.size)}"
         )
 
 

@@ -273,8 +273,8 @@ class Execution:
 def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:
     """The arrays that become device buffers, by the position of the argument that brings each.
 
-    These are the arrays among the arguments, each one of its own, and those of tensor maps, textures
-    and surfaces that are none of them, each once.
+    These are the arrays among the arguments, each one of its own, and those of tensor maps,
+    textures and surfaces that are none of them, each once.
     """
     arrays = {k: a for k, a in enumerate(arguments) if isinstance(a, np.ndarray)}
     for k, argument in enumerate(arguments):

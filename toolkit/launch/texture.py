@@ -76,7 +76,7 @@ class Texture:
     normalized
         If true, coordinates are from 0 to 1, else from 0 to the number of texels.
     read
-        "element": values as they are; "float": integers of 8 and 16 bits as floats from 0 or -1 to 1.
+        "element": values as they are; "float": integers of 8 and 16 bits as floats up to 1.
     channels
         1, 2 or 4: the size of the array's last axis if it is not 1.
     layered
@@ -199,7 +199,8 @@ class Surface:
     >>> from toolkit import Surface, simulate
     >>> source = '''extern "C" __global__ void mark(cudaSurfaceObject_t s) {
     ...     surf2Dwrite(1.0f, s, threadIdx.x * 4, 1); }'''
-    >>> simulate(source, grid=1, block=2, arguments=[Surface(np.zeros((2, 2), np.float32))]).outputs[0]
+    >>> surface = Surface(np.zeros((2, 2), np.float32))
+    >>> simulate(source, grid=1, block=2, arguments=[surface]).outputs[0]
     array([[0., 0.],
            [1., 1.]], dtype=float32)
     """
@@ -217,7 +218,7 @@ class Surface:
 
 
 def texels_of(array: NDArray[Any], channels: int, layered: bool, what: str) -> Texels:
-    """The texels of an array. Raises InputError where it cannot be a texture or surface (`what`)."""
+    """The texels of an array. Raises InputError where it cannot be a `what`."""
     if array.dtype.name not in TYPES:
         raise InputError(f"{what}: an array of {array.dtype}: give one of {', '.join(TYPES)}")
     if channels not in CHANNELS:
@@ -238,7 +239,8 @@ def texels_of(array: NDArray[Any], channels: int, layered: bool, what: str) -> T
     if not 1 <= len(shape) <= most or not all(shape) or layers == 0:
         raise InputError(
             f"{what}: an array of shape {array.shape}{' with layers' if layered else ''}"
-            f"{f' and {channels} channels' if channels > 1 else ''}: give 1 to {most} axes of texels"
+            f"{f' and {channels} channels' if channels > 1 else ''}: give 1 to {most} axes of "
+            "texels"
         )
     return Texels(size=shape[::-1], layers=layers, channels=channels, dtype=array.dtype)
 

@@ -20,7 +20,8 @@ from toolkit.store.user_files import MOST_BYTES, check_regular
 from toolkit.store.watched_files import files_of, folders_of
 
 REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
-CURAND_REMEDY = "pip install 'nvidia-curand==10.4.0.*'"  # that of CUDA 13.0, in the same folder
+# That of CUDA 13.0; its headers include those of the others, which are in the same folder.
+CURAND_REMEDY = REMEDY.replace("install", "install 'nvidia-curand==10.4.0.*'")
 
 # The word anywhere counts: a comment or the end of a line may stand within a directive. Options
 # that read files have it in their names, or one of the others.

@@ -22,6 +22,7 @@ SHARED_WINDOW_BYTES = 1 << 24  # of each block of a cluster
 NULL_PAGE_BYTES = 1 << 16  # an address below that was computed from a null pointer
 
 _OF_MEMORY = (machine.OUT_OF_BOUNDS, machine.MISALIGNED, machine.WRITE_TO_CONSTANT)
+_OF_TEXTURES = (machine.NO_TEXTURE, machine.SURFACE_BOUNDS, machine.SURFACE_MISALIGNED)
 _WAITS = {
     "BAR": "at the barrier",
     "UCGABAR_WAIT": "at the barrier of the cluster",
@@ -40,17 +41,20 @@ def describe(
 ) -> str:
     """Line on the fault that stopped a launch; `limit` is the limit within which it had to end."""
     kernel, where = translated.kernel.name, _where(fault, translated)
-    if fault.kind in _OF_MEMORY:
-        return f"{kernel}: {_access(fault, bound)}; {_thread_of(fault, bound)}, {where}"
+    if fault.kind in (*_OF_MEMORY, *_OF_TEXTURES):
+        of_textures = fault.kind in _OF_TEXTURES
+        access = (
+            describe_texture_fault(fault, translated, bound)
+            if of_textures
+            else _access(fault, bound)
+        )
+        return f"{kernel}: {access}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.DEADLOCK:
         return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
     if fault.kind == machine.ARRIVALS:
         return f"{kernel}: {_arrivals(fault, bound)}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.NO_TENSOR_MAP:
         return f"{kernel}: {_no_map(fault)}; {_thread_of(fault, bound)}, {where}"
-    if fault.kind in (machine.NO_TEXTURE, machine.SURFACE_BOUNDS, machine.SURFACE_MISALIGNED):
-        found = describe_texture_fault(fault, translated, bound)
-        return f"{kernel}: {found}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.LIMIT:
         return f"{kernel} did not end within {limit}; {_block(fault, bound)}, {where}"
     return f"{kernel} {_end(fault, translated)}; {_thread_of(fault, bound)}, {where}"

@@ -1,7 +1,8 @@
-"""Text that describes a fetch or an access whose texture or surface does not suit it."""
+"""Text on textures and surfaces: an access that does not suit its object, what is not counted."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from numpy.typing import NDArray
@@ -9,12 +10,27 @@ from numpy.typing import NDArray
 from reports import text
 from toolkit.sass import machine
 from toolkit.sass.core.binding import Fault
-from toolkit.sass.isa.texture import LAYERED
+from toolkit.sass.isa.texture import LAYERED, SURFACES, TEXTURES
 from toolkit.sass.machine import BoundLaunch
 from toolkit.sass.textures import FIRST_HANDLE, OF_MEMORY, OF_SURFACE
 from toolkit.sass.translate import Translated
 
-_SURFACE_OPCODES = ("SULD", "SUST", "SURED")
+
+def describe_textures(translated: Translated, counts: NDArray[Any]) -> Iterator[str]:
+    """Note on requests to textures and surfaces, if there were any: what is not counted."""
+    instructions = translated.kernel.instructions
+    for opcodes, what in ((TEXTURES, "texture"), (SURFACES, "surface")):
+        requests = sum(
+            int(count["executed"])
+            for instruction, count in zip(instructions, counts, strict=True)
+            if instruction.opcode in opcodes
+        )
+        if requests:
+            yield (
+                f"{text.many(requests, f'{what} request')} of warps: the counters of L1 leave them "
+                "out; L2, DRAM and the time take their sectors for those of global accesses to an "
+                "array that is stored row by row (how a CUDA array is stored is not known)"
+            )
 
 
 def describe_texture_fault(fault: Fault, translated: Translated, bound: BoundLaunch) -> str:
@@ -25,7 +41,7 @@ def describe_texture_fault(fault: Fault, translated: Translated, bound: BoundLau
         assert found is not None
         return _surface_access(fault, found)
     opcode = translated.kernel.instructions[fault.instruction].opcode
-    is_surface = opcode in _SURFACE_OPCODES
+    is_surface = opcode in SURFACES
     axes, layered = int(fault.width_bytes) & 3, bool(int(fault.width_bytes) & LAYERED)
     kind, call = ("surface", "surf") if is_surface else ("texture", "tex")
     if found is None:
@@ -34,9 +50,12 @@ def describe_texture_fault(fault: Fault, translated: Translated, bound: BoundLau
             if is_surface
             else "Texture(array), or tex:f32[512,512]"
         )
-        return f"no {kind} has the handle {fault.address:#x}: pass a toolkit.{remedy} on the command line"
+        return (
+            f"no {kind} has the handle {fault.address:#x}: pass a toolkit.{remedy} on the command "
+            "line"
+        )
     wanted = (
-        f"a fetch from linear memory (tex1Dfetch)"
+        "a fetch from linear memory (tex1Dfetch)"
         if opcode == "TLD" and axes == 1
         else (f"an access by {call}{axes}D{'Layered' if layered else ''}")
     )
@@ -56,7 +75,9 @@ def _remedy(found: Any, opcode: str, axes: int, layered: bool, is_surface: bool)
     if (found["kind"] == OF_SURFACE) != is_surface:
         return f"give a {'surface (surf:)' if is_surface else 'texture (tex:)'}"
     if found["kind"] == OF_MEMORY:
-        return "tex1D needs an array: add `array` (memory=False in Python)"
+        return (
+            "tex1D needs an array (add `array`, or memory=False in Python), tex2D one of two axes"
+        )
     if opcode == "TLD" and axes == 1:
         return "leave out filter, address mode, `normalized` and `array`"
     if layered != bool(found["layers"]):
@@ -70,7 +91,10 @@ def _surface_access(fault: Fault, found: NDArray[Any]) -> str:
     what = f"surface {'write' if fault.is_store else 'read'} of {text.many(width, 'byte')}"
     x, *others = (_signed(value) for value in (fault.waiting, fault.resident, fault.pending))
     if fault.kind == machine.SURFACE_MISALIGNED:
-        return f"misaligned {what} at byte {x:,} of a row of {_shown(found)}: it is not a multiple of {width}"
+        return (
+            f"misaligned {what} at byte {x:,} of a row of {_shown(found)}: it is not a multiple of "
+            f"{width}"
+        )
     at = [
         f"byte {x:,}",
         *(f"{name} = {value:,}" for name, value in zip("yz", others[: axes - 1], strict=False)),

@@ -155,7 +155,7 @@ def test_headers_of_cuda_are_found_or_their_wheel_is_named(monkeypatch, tmp_path
     source = "#include <curand_kernel.h>\n__global__ void k(curandState *x) {}"
     assert refused(source) == (
         "my.cu, line 1: curand_kernel.h of CUDA is not installed: pip install "
-        "'nvidia-curand==10.4.0.*'"
+        "'nvidia-curand==10.4.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
     )
     source = "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }"
     (tmp_path / "cuda_fp16.h").write_text("typedef unsigned short __half;\n", encoding="utf-8")

@@ -4,8 +4,8 @@ Slow and obvious: one fetch at a time, on arrays [layer or depth, height, width,
 """
 
 from fractions import Fraction
-from math import floor, isnan
 from itertools import product
+from math import floor, isnan
 
 import numpy as np
 

@@ -97,7 +97,8 @@ class CoreLaunch(Structure):
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
         "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
-        "u4 notes_requests follows; p under region_ends region_writes work textures; u4 texture_count"
+        "u4 notes_requests follows; p under region_ends region_writes work textures; "
+        "u4 texture_count"
     )
 
 

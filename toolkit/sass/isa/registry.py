@@ -207,7 +207,7 @@ class Lowering(Slots):
         operation: str = "",
         *,
         operands: Sequence[Operand] | None = None,
-        **more: int,
+        **more: Any,
     ) -> None:
         """The instruction is `operation` (by default its opcode), if its operands have a form.
 
@@ -264,7 +264,7 @@ class Lowering(Slots):
         aux: int = 0,
         imm: int = 0,
     ) -> None:
-        """The instruction is `operation`: it writes `d`, and `d2`, and reads the vectors `s`, writes
+        """The instruction is `operation`: it writes `d` and `d2` and reads the vectors `s`, writes
         the predicates `pd` and reads `ps`.
 
         What is not given is: results discarded, sources zero, predicates read false.

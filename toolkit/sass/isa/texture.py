@@ -32,6 +32,7 @@ from toolkit.sass.isa.registry import Lowering, is_predicate, opcode
 from toolkit.sass.isa.slots import ConstantWord, Source, refuse
 
 TEXTURES = ("TEX", "TLD", "TLD4", "TXD")
+SURFACES = ("SULD", "SUST", "SURED")
 
 # Ins.aux of texture.h
 LAYERED = 4
@@ -86,7 +87,7 @@ def tex(i: Lowering) -> None:
 
 @opcode("TXD", modifiers="B")
 def txd(i: Lowering) -> None:
-    """As TEX, with derivatives, which choose a level: [handle,] coordinates and layer in one range."""
+    """As TEX, with derivatives of the coordinates: handle, coordinates and layer in one range."""
     predicates, high, low, first, _, handle, shape, mask = fetch_operands(i)
     start = int(handle is None)
     axes = shape & _AXES
@@ -121,8 +122,8 @@ def txq(i: Lowering) -> None:
     high, low, first, what, *rest = i.operands
     if what != Special(name="TEX_HEADER_DIMENSION"):
         refuse(i.instruction, f"a query of a texture other than its sizes ({what})")
-    handle, rest = handle_of(i, rest)
-    mask = _mask(i, rest)
+    handle, behind = handle_of(i, rest)
+    mask = _mask(i, behind)
     i.emit(
         "TEXTURE_QUERY",
         d=low,
