@@ -146,7 +146,8 @@ class Texture:
                 f"texture: {len(modes)} address modes: give one, or one for each of the "
                 f"{self.texels.axes} axes"
             )
-        x, y, z = (*modes, "clamp", "clamp")[:3]
+        # a GPU reads a 1D texture as a 2D one of one row, beyond which a border would begin
+        x, y, z = (*modes[: self.texels.axes], "clamp", "clamp")[:3]
         return x, y, z
 
     def _check_kind(self, asks: bool) -> None:

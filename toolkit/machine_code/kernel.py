@@ -65,6 +65,7 @@ _IMMEDIATE_OFFSET = 4  # every opcode has its 32-bit immediate in the second wor
 _CONSTANT_BANK = re.compile(r"\.nv\.constant(\d{1,2})(?:\.(.+))?")
 _GLOBAL = (".nv.global", ".nv.global.init")
 _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
+_NVRTC_HEADER = "__nv_nvrtc_builtin_header.h"  # of texture and surface functions, among others
 
 # From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
 # the section of static shared memory; ptxas and the occupancy rules do not ("smem" of -v).
@@ -369,7 +370,14 @@ def _lines(file: CubinFile, symbol: str, code: bytes) -> dict[int, SourceLine]:
         if _COMPILERS_OWN in name:
             for address in range(start, min(end, len(code)), INSTRUCTION_BYTES):
                 table.pop(address, None)
-    return table
+    return {address: _of_the_author(source) for address, source in table.items()}
+
+
+def _of_the_author(source: SourceLine) -> SourceLine:
+    """The line that calls a function of NVRTC's own header, such as `tex2D`; any other as it is."""
+    while source.caller is not None and source.file == _NVRTC_HEADER:
+        source = source.caller
+    return source
 
 
 # Data.

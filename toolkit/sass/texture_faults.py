@@ -28,8 +28,8 @@ def describe_textures(translated: Translated, counts: NDArray[Any]) -> Iterator[
         if requests:
             yield (
                 f"{text.many(requests, f'{what} request')} of warps: the counters of L1 leave them "
-                "out; L2, DRAM and the time take their sectors for those of global accesses to an "
-                "array that is stored row by row (how a CUDA array is stored is not known)"
+                "out; L2, DRAM and the time take them for global accesses to an array stored row "
+                "by row (how a CUDA array is stored is not known)"
             )
 
 

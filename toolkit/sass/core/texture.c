@@ -11,10 +11,11 @@
 #include "stream.h"
 #include "trace.h"
 
-enum { FRACTION_BITS = 8, ONE = 1 << FRACTION_BITS }; /* of a weight of the linear filter: 1.8 */
+/* Of the linear filter: bits of fraction of a weight (1.8), and of a normalized coordinate. */
+enum { FRACTION_BITS = 8, ONE = 1 << FRACTION_BITS, COORDINATE_BITS = 21 };
 
 /* Texels that a fetch reads along one axis, and the weight of the second one; -1 is beyond the border. */
-typedef struct { i64 texel[2]; u32 weight; } Along;
+typedef struct { i64 texel[2]; i64 weight; } Along;
 
 /* The accesses of a warp's fetch to memory, one per lane and corner. */
 typedef struct { u64 address[CORNERS][LANES]; u32 lanes[CORNERS]; } Footprint;
@@ -51,23 +52,33 @@ static i64 in_row(i64 k, i64 n, u32 mode) {
     }
 }
 
-/* A coordinate as a number of texels; beyond what an index can hold it ends there, and NaN is 0. */
-static double texels_of(const TextureObject *t, int axis, float x) {
-    const float most = 0x1p30f;
-    const float scaled = t->normalized ? x * (float)t->size[axis] : x;
-    return !(scaled == scaled) ? 0 : scaled > most ? most : scaled < -most ? -most : scaled;
+/* The multiple of 1 / 2^bits at or below x, in such units. NaN and subnormal numbers are 0; beyond
+ * `most`, which is even, an address mode says the same of each coordinate. */
+static i64 fixed_point(float x, u32 bits, double most) {
+    const double wide = fabsf(x) >= 0x1p-126f ? x : 0;
+    return (i64)floor((wide > most ? most : wide < -most ? -most : wide) * (double)(1ull << bits));
+}
+
+/* A coordinate in 1 / 2^bits of a texel, rounded down, or to the nearest where `half` is half of that. A
+ * normalized one is cut to 21 bits of fraction first (measured on an H200, as is all of the filter). */
+static i64 texels_of(const TextureObject *t, int axis, float x, u32 bits, u32 half) {
+    if (!t->normalized) return (fixed_point(x, bits + 1, 0x1p30) + (i64)half) >> 1;
+    const i64 scaled = fixed_point(x, COORDINATE_BITS, 0x1p24) * t->size[axis];
+    return (scaled + ((i64)half << (COORDINATE_BITS - bits - 1))) >> (COORDINATE_BITS - bits);
 }
 
 static Along point_along(const TextureObject *t, int axis, float x) {
-    const i64 k = in_row((i64)floor(texels_of(t, axis, x)), t->size[axis], t->mode[axis]);
+    const i64 k = in_row(texels_of(t, axis, x, 0, 0), t->size[axis], t->mode[axis]);
     return (Along){.texel = {k, k}};
 }
 
 static Along linear_along(const TextureObject *t, int axis, float x) {
-    const i64 fixed = (i64)floor(texels_of(t, axis, x) * ONE + 0.5) - ONE / 2;
-    const i64 k = fixed >> FRACTION_BITS, n = t->size[axis];
+    const i64 n = t->size[axis], last = (n - 1) << FRACTION_BITS;
+    i64 fixed = texels_of(t, axis, x, FRACTION_BITS, 1) - ONE / 2;
+    if (t->mode[axis] == ADDRESS_CLAMP) fixed = fixed < 0 ? 0 : fixed > last ? last : fixed;
+    const i64 k = fixed >> FRACTION_BITS;
     return (Along){.texel = {in_row(k, n, t->mode[axis]), in_row(k + 1, n, t->mode[axis])},
-                   .weight = (u32)(fixed & (ONE - 1))};
+                   .weight = fixed & (ONE - 1)};
 }
 
 /* A fetch by a whole coordinate (TLD): of linear memory it is zero outside. */
@@ -78,16 +89,25 @@ static Along whole_along(const TextureObject *t, int axis, i32 x) {
 
 static u32 texel_bytes(const TextureObject *t) { return (u32)t->bytes * t->channels; }
 
-/* One channel as a fetch returns it: an integer, or the bits of a float. */
-static u32 channel_at(const TextureObject *t, const u8 *p) {
+/* One channel as it is stored: an integer, or the bits of a float. */
+static u32 stored_at(const TextureObject *t, const u8 *p) {
     u32 x = 0;
     memcpy(&x, p, t->bytes);
     if (t->type == TEXEL_FLOAT) return t->bytes == 2 ? widened_half(x) : x;
     const u32 spare = 32 - 8 * t->bytes;
-    const i32 whole = t->type == TEXEL_SIGNED ? (i32)(x << spare) >> spare : (i32)x;
-    if (!t->to_float) return (u32)whole;
-    const i32 most = (1 << (8 * t->bytes - (t->type == TEXEL_SIGNED))) - 1;
-    return as_bits((float)(whole < -most ? -most : whole) / (float)most);
+    return t->type == TEXEL_SIGNED ? (u32)((i32)(x << spare) >> spare) : x;
+}
+
+/* The greatest value of an integer type, which is fetched as 1. */
+static i32 most_of(const TextureObject *t, u32 bytes) {
+    return (1 << (8 * bytes - (t->type == TEXEL_SIGNED))) - 1;
+}
+
+static u32 as_share(i64 x, i64 most) { return as_bits((float)(x < -most ? -most : x) / (float)most); }
+
+/* What a fetch without a filter returns of a channel. */
+static u32 fetched(const TextureObject *t, u32 stored) {
+    return t->to_float ? as_share((i32)stored, most_of(t, t->bytes)) : stored;
 }
 
 static u64 address_of(const TextureObject *t, i64 x, i64 y, i64 z, u32 layer) {
@@ -95,16 +115,13 @@ static u64 address_of(const TextureObject *t, i64 x, i64 y, i64 z, u32 layer) {
     return t->address + row * texel_bytes(t);
 }
 
-/* The channels of a texel, missing ones as 0, 0, 1; zeros beyond the border. */
+/* The channels of a texel as they are stored; zeros for missing ones, and beyond the border. */
 static void read_texel(Worker *c, const TextureObject *t, u64 address, u32 *channels) {
-    const u32 one = t->type == TEXEL_FLOAT || t->to_float ? as_bits(1) : 1;
     memset(channels, 0, CHANNELS * sizeof *channels);
-    if (address) {
-        const u64 end = address + texel_bytes(t);
-        const u8 *at = host_of(buffer_of(c, address, end, 0), address, end, 0);
-        for (u32 k = 0; k < t->channels; k++) channels[k] = channel_at(t, at + k * t->bytes);
-        for (u32 k = t->channels; k < CHANNELS; k++) channels[k] = k == 3 ? one : 0;
-    }
+    if (!address) return;
+    const u64 end = address + texel_bytes(t);
+    const u8 *at = host_of(buffer_of(c, address, end, 0), address, end, 0);
+    for (u32 k = 0; k < t->channels; k++) channels[k] = stored_at(t, at + k * t->bytes);
 }
 
 /* The corner of a footprint, bit by bit the second texel along each axis: its address, 0 beyond the border. */
@@ -113,23 +130,50 @@ static u64 corner_address(const TextureObject *t, const Along *along, u32 corner
     return x < 0 || y < 0 || z < 0 ? 0 : address_of(t, x, y, z, layer);
 }
 
-static double weight_of(const Along *along, u32 corner) {
-    double weight = 1;
-    for (u32 axis = 0; axis < TEXTURE_AXES; axis++)
-        weight *= (corner >> axis & 1 ? along[axis].weight : ONE - along[axis].weight) / (double)ONE;
-    return weight;
+static i64 eighth(i64 product) { return (product + ONE / 2) >> FRACTION_BITS; }
+
+/* The weight of a corner; all of them add up to ONE. It is split along z, then x, then y: each split rounds
+ * one of the two parts. */
+static i64 weight_of(const Along *along, u32 corner) {
+    const i64 a = along[0].weight, b = along[1].weight;
+    const int x = corner & 1, y = corner >> 1 & 1, z = corner >> 2;
+    const i64 slice = z ? along[2].weight : ONE - along[2].weight, right = eighth(a * slice);
+    const i64 column = x ? right : slice - right, part = eighth(column * (x ? b : ONE - b));
+    return x == y ? part : column - part;
 }
 
-/* The weighted sum of the corners, in double precision, rounded once. */
+/* Rounded to 24 bits of significand or, for half precision, 11; ties away from zero. */
+static u32 rounded_away(double x, int is_half) {
+    const u32 dropped = 53 - (is_half ? 11 : 24);
+    const double least = is_half ? 0x1p-14 : 0x1p-126, unit = is_half ? 0x1p24 : 0x1p149;
+    if (!isfinite(x)) return as_bits((float)x);
+    if (fabs(x) < least) return as_bits((float)(copysign(floor(fabs(x) * unit + 0.5), x) / unit));
+    return as_bits((float)as_double((as_bits64(x) + (1ull << (dropped - 1))) & ~((1ull << dropped) - 1)));
+}
+
+/* The weighted sum of floats, of which a GPU may drop the last bit where they cancel each other. */
+static u32 sum_of_floats(const TextureObject *t, const i64 *weights, u32 (*texel)[CHANNELS], u32 k) {
+    double sum = 0;
+    for (u32 corner = 0; corner < 1u << t->axes; corner++)
+        if (weights[corner]) sum += (double)weights[corner] * as_float(texel[corner][k]);
+    return rounded_away(sum / ONE, t->bytes == 2);
+}
+
+/* The weighted sum of integers as a share of the greatest one, in steps of 1 / 65535 or 1 / 32767. */
+static u32 sum_of_integers(const TextureObject *t, const i64 *weights, u32 (*texel)[CHANNELS], u32 k) {
+    const i64 most = most_of(t, sizeof(u16)), over = 2 * (i64)ONE * most_of(t, t->bytes);
+    i64 sum = 0;
+    for (u32 corner = 0; corner < 1u << t->axes; corner++) sum += weights[corner] * (i32)texel[corner][k];
+    const i64 scaled = 2 * sum * most + over / 2;
+    return as_share(scaled / over - (scaled % over < 0), most);
+}
+
 static void filtered(const TextureObject *t, const Along *along, u32 (*texel)[CHANNELS], u32 *channels) {
-    for (u32 k = 0; k < CHANNELS; k++) {
-        double sum = 0;
-        for (u32 corner = 0; corner < 1u << t->axes; corner++) {
-            const double weight = weight_of(along, corner);
-            if (weight > 0) sum += weight * as_float(texel[corner][k]);
-        }
-        channels[k] = as_bits((float)sum);
-    }
+    i64 weights[CORNERS];
+    for (u32 corner = 0; corner < CORNERS; corner++) weights[corner] = weight_of(along, corner);
+    for (u32 k = 0; k < CHANNELS; k++)
+        channels[k] = t->type == TEXEL_FLOAT ? sum_of_floats(t, weights, texel, k)
+                                             : sum_of_integers(t, weights, texel, k);
 }
 
 /* The four texels of a gather, in the order of the result: (0, 1), (1, 1), (1, 0), (0, 0). */
@@ -154,20 +198,50 @@ static void fetch_lane(Worker *c, const TextureObject *t, const Ins *i, const u3
         f->address[corner][lane] = address;
         f->lanes[corner] |= (u32)(address != 0) << lane;
     }
-    if (gathers) for (u32 k = 0; k < CHANNELS; k++) channels[k] = texel[gathered[k]][i->aux >> CHANNEL_SHIFT & 3];
-    else if (is_linear) filtered(t, along, texel, channels);
-    else memcpy(channels, texel[0], sizeof texel[0]);
+    if (is_linear && !gathers) {
+        filtered(t, along, texel, channels);
+        return;
+    }
+    for (u32 k = 0; k < CHANNELS; k++)
+        channels[k] = fetched(t, gathers ? texel[gathered[k]][i->aux >> CHANNEL_SHIFT & 3] : texel[0][k]);
 }
 
-/* Note the sectors that a fetch reads, as those of a load from global memory. */
-static void note_footprint(Worker *c, const Warp *w, Footprint *f, u32 bytes, u32 kind) {
-    for (u32 corner = 0; corner < CORNERS; corner++) {
-        const u32 m = f->lanes[corner];
-        if (!m) continue;
-        narrow(f->address[corner], m);
-        if (c->trace) trace_request(c, w, f->address[corner], bytes, m, kind);
-        if (c->stream) stream_request(c, f->address[corner], bytes, m, 0);
+/* Clocks of the texture unit for a fetch of a warp whose texels are in L1, measured on an H200: a fetch of 2D
+ * takes 8, one of linear memory half of that. Words of 32 bits beyond the first cost a linear filter 8 each,
+ * and others a half of that; a filter of 3D takes twice as long. */
+static u32 unit_clocks(const TextureObject *t) {
+    const u32 words = t->bytes == WORD ? t->channels : 1, whole = t->kind == OF_MEMORY ? 4 : 8;
+    const u32 clocks = whole * (t->linear ? words : words > 2 ? words / 2 : 1);
+    return t->linear && t->axes == 3 ? 2 * clocks : clocks;
+}
+
+/* The lines of a footprint for the timing model, each once. A texel lies within a sector. */
+static void stream_footprint(Worker *c, const Footprint *f, u32 clocks) {
+    u64 line[CORNERS * LANES];
+    u32 mask[CORNERS * LANES], n = 0, last = 0;
+    for (u32 corner = 0; corner < CORNERS; corner++)
+        FOR_LANES_OF(f->lanes[corner]) {
+            const u64 sector = f->address[corner][l] / SECTOR, wanted = sector / SECTORS_OF_LINE;
+            u32 k = last;
+            if (!n || line[k] != wanted)
+                for (k = 0; k < n && line[k] != wanted; k++) {}
+            if (k == n) { line[n] = wanted; mask[n++] = 0; }
+            mask[k] |= 1u << sector % SECTORS_OF_LINE;
+            last = k;
+        }
+    for (u32 k = 0; k < n && k < MOST_LINES_OF_STEP; k++)
+        stream_word(c->stream, kept_line(c->launch, line[k]) << SECTORS_OF_LINE | mask[k]);
+    add_clocks(c->stream, n > clocks ? n : clocks);
+}
+
+/* Note the sectors that a request reads or writes, as those of a request to global memory. */
+static void note_footprint(Worker *c, const Warp *w, Footprint *f, u32 bytes, u32 kind, u32 clocks) {
+    for (u32 corner = 0; corner < CORNERS && c->trace; corner++) {
+        if (!f->lanes[corner]) continue;
+        narrow(f->address[corner], f->lanes[corner]);
+        trace_request(c, w, f->address[corner], bytes, f->lanes[corner], kind);
     }
+    if (c->stream) stream_footprint(c, f, clocks);
 }
 
 /* Write the channels of the mask, one after the other: two to d[0], the others to d[1]. */
@@ -183,7 +257,7 @@ static void write_channels(const Warp *w, const Ins *i, int lane, const u32 *cha
 /* s[0] the handle, s[1] to s[3] the coordinates, s[4] the layer; pd[0]: the texel is not resident. */
 OPERATION(TEXTURE) {
     Footprint f = {.lanes = {0}};
-    u32 bytes = 1;
+    u32 bytes = 1, clocks = 1;
     FOR_LANES_OF(m) {
         const TextureObject *t = object_of(core, w, i, l, RAW(0)[l], 0);
         if (!t) return;
@@ -192,8 +266,9 @@ OPERATION(TEXTURE) {
         fetch_lane(core, t, i, coordinate, RAW(4)[l], l, &f, channels);
         write_channels(w, i, l, channels);
         bytes = texel_bytes(t);
+        clocks = unit_clocks(t);
     }
-    note_footprint(core, w, &f, bytes, TRACE_READ);
+    note_footprint(core, w, &f, bytes, TRACE_READ, clocks);
     WRITE_PREDICATE(0, 0);
 }
 
@@ -259,7 +334,7 @@ static void access_surface(Worker *c, const Warp *w, const Ins *i, u32 m, u32 ki
         act(c, w, i, l, address ? host_of(buffer_of(c, address, end, is_store), address, end, is_store) : NULL);
     }
     c->changes += (u32)is_store;
-    note_footprint(c, w, &f, i->width, kind);
+    note_footprint(c, w, &f, i->width, kind, ceil_div(i->width, WORD));
 }
 
 static void load_surface(Worker *c, const Warp *w, const Ins *i, int lane, u8 *at) {

@@ -253,7 +253,8 @@ def sust(i: Lowering) -> None:
     surface(i, "SURFACE_STORE", address, handle, data)
 
 
-@opcode("SURED", modifiers=f"{_FORMS} {' '.join(ATOMICS)} {' '.join(ATOMIC_TYPES)}")
+# all that PTX's sured does
+@opcode("SURED", modifiers=f"{_FORMS} ADD MIN MAX AND OR U32 S32 64 U64 S64")
 def sured(i: Lowering) -> None:
     """[coordinates], data, handle"""
     address, data, *handle = i.operands
