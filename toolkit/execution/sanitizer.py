@@ -53,6 +53,7 @@ from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
 from toolkit.sass.machine import BoundLaunch, FaultError
+from toolkit.sass.texture_faults import unchecked_surfaces
 from toolkit.sass.translate import Translated
 
 
@@ -222,7 +223,7 @@ def _check(
         executed_blocks=progress.done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
-        notes=tuple(_notes(raw, follows, in_cluster)),
+        notes=(*_notes(raw, follows, in_cluster), *unchecked_surfaces(translated)),
     )
 
 

@@ -37,6 +37,11 @@ _OF_THE_HOST = (
     "algorithm array chrono ctime fstream functional iomanip iostream limits map memory numeric "
     "random sstream stdexcept string sys/time.h time.h tuple type_traits utility vector"
 )
+_REFERENCE = re.compile(r"(texture|surface) is not a template")
+_OBJECTS = {
+    "texture": "take a cudaTextureObject_t as a parameter",
+    "surface": "take a cudaSurfaceObject_t as a parameter",
+}
 _HOST_REMEDY = "put it between #ifndef __CUDACC_RTC__ and #endif"
 
 
@@ -96,6 +101,9 @@ def explained(message: str) -> str:
     undefined = re.search(r'identifier "(\w+)" is undefined', message)
     if undefined and undefined[1] in HEADER_OF:
         return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
+    message = _REFERENCE.sub(
+        lambda found: f"CUDA 12 has no {found[1]} references: {_OBJECTS[found[1]]}", message
+    )
     missing = re.search(r'(?:cannot|could not) open source file "([^"]+)"', message)
     if missing is None:
         return message

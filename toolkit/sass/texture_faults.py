@@ -33,6 +33,12 @@ def describe_textures(translated: Translated, counts: NDArray[Any]) -> Iterator[
             )
 
 
+def unchecked_surfaces(translated: Translated) -> Iterator[str]:
+    """Note on accesses of surfaces, whose bounds are checked, but not their order."""
+    if any(one.opcode in SURFACES for one in translated.kernel.instructions):
+        yield "racecheck and initcheck did not check surfaces: only their bounds were checked"
+
+
 def describe_texture_fault(fault: Fault, translated: Translated, bound: BoundLaunch) -> str:
     """What an instruction asks of an object that there is not, or that is another one."""
     objects = bound.textures if bound.textures is not None else ()

@@ -145,6 +145,14 @@ def test_a_name_that_is_not_defined_comes_with_its_header():
     )
 
 
+def test_references_that_cuda_12_removed_are_named():
+    source = "texture<float, 2> t;\n__global__ void k(float *x) { *x = tex2D(t, 0, 0); }"
+    assert refused(source).startswith(
+        "my.cu, line 1: CUDA 12 has no texture references: take a cudaTextureObject_t as a "
+        "parameter"
+    )
+
+
 def test_headers_of_cuda_are_found_or_their_wheel_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(headers, "_folders_of_cuda", lambda: ())
     source = "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }"
