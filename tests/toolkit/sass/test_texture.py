@@ -299,7 +299,7 @@ def test_reductions_add_up_over_lanes():
     source = """extern "C" __global__ void k(cudaSurfaceObject_t s) {
         int i = threadIdx.x, column = i % 4, at = 4 * column;
         asm volatile("sured.b.add.2d.u32.trap [%0, {%1, 1}], %2;" :: "l"(s), "r"(at), "r"(i));
-        asm volatile("sured.p.max.2d.b32.trap [%0, {%1, 0}], %2;" :: "l"(s), "r"(column), "r"(i));
+        asm volatile("sured.b.max.2d.s32.clamp [%0, {%1, -1}], %2;" :: "l"(s), "r"(at), "r"(i));
     }"""
     arguments = [Surface(np.zeros((2, 4), np.int32))]
     found = simulate(
@@ -366,6 +366,10 @@ def test_an_object_of_another_kind_is_named(call, texture, message):
         (
             "y[i] = texCubemap<VALUE>(t, a[i], b[i], c[i]);",
             "kernel.cu, line 2.*cubemaps are not simulated",
+        ),
+        (
+            'asm volatile("sured.p.max.2d.b32.trap [%0, {%1, %1}], %1;" :: "l"(t), "r"(i));',
+            "sured.p",
         ),
         ('asm volatile("sust.p.2d.b32.trap [%0, {%1, %1}], {%1};" :: "l"(t), "r"(i));', "sust.p"),
     ],

@@ -72,10 +72,12 @@ static Along point_along(const TextureObject *t, int axis, float x) {
     return (Along){.texel = {k, k}};
 }
 
-static Along linear_along(const TextureObject *t, int axis, float x) {
+/* A filter in clamp mode moves a coordinate to the centre of the first or the last texel; a gather takes the
+ * texels around it as they are. */
+static Along linear_along(const TextureObject *t, int axis, float x, int gathers) {
     const i64 n = t->size[axis], last = (n - 1) << FRACTION_BITS;
     i64 fixed = texels_of(t, axis, x, FRACTION_BITS, 1) - ONE / 2;
-    if (t->mode[axis] == ADDRESS_CLAMP) fixed = fixed < 0 ? 0 : fixed > last ? last : fixed;
+    if (t->mode[axis] == ADDRESS_CLAMP && !gathers) fixed = fixed < 0 ? 0 : fixed > last ? last : fixed;
     const i64 k = fixed >> FRACTION_BITS;
     return (Along){.texel = {in_row(k, n, t->mode[axis]), in_row(k + 1, n, t->mode[axis])},
                    .weight = fixed & (ONE - 1)};
@@ -189,7 +191,7 @@ static void fetch_lane(Worker *c, const TextureObject *t, const Ins *i, const u3
     for (int axis = 0; axis < t->axes; axis++) {
         const u32 x = coordinate[axis];
         along[axis] = i->aux & FETCHES ? whole_along(t, axis, (i32)x)
-                      : is_linear      ? linear_along(t, axis, as_float(x))
+                      : is_linear      ? linear_along(t, axis, as_float(x), gathers)
                                        : point_along(t, axis, as_float(x));
     }
     for (u32 corner = 0; corner < corners; corner++) {
@@ -295,8 +297,7 @@ static i64 clamped(i64 k, i64 n) { return k < 0 ? 0 : k >= n ? n - 1 : k; }
  * s[1] to s[3] the coordinates, the first in bytes, and the layer behind them. */
 static u64 surface_address(Worker *c, const Warp *w, const Ins *i, const TextureObject *t, int lane, int is_store) {
     const u32 *word[TEXTURE_AXES] = {RAW(1), RAW(2), RAW(3)};
-    const i64 scale = i->aux & IN_ELEMENTS ? texel_bytes(t) : 1;
-    const i64 row = (i64)t->size[0] * texel_bytes(t), x = (i64)(i32)word[0][lane] * scale;
+    const i64 row = (i64)t->size[0] * texel_bytes(t), x = (i32)word[0][lane];
     i64 at[TEXTURE_AXES] = {x, 0, 0}, layer = 0;
     for (u32 axis = 1; axis < t->axes; axis++) at[axis] = (i32)word[axis][lane];
     if (t->layers) layer = (i32)word[t->axes][lane];
@@ -304,7 +305,8 @@ static u64 surface_address(Worker *c, const Warp *w, const Ins *i, const Texture
     for (u32 axis = 1; axis < t->axes; axis++) outside |= at[axis] < 0 || at[axis] >= t->size[axis];
     const int is_misaligned = x % i->width != 0;
     if (is_misaligned || (outside && !(i->aux & (OUTSIDE_IGNORED | OUTSIDE_CLAMPED)))) {
-        memory_fault(c, w, is_misaligned ? SURFACE_MISALIGNED : SURFACE_BOUNDS, SPACE_GLOBAL, lane, t->handle, i->width, is_store);
+        memory_fault(c, w, is_misaligned ? SURFACE_MISALIGNED : SURFACE_BOUNDS, SPACE_GLOBAL, lane, t->handle,
+                     i->width, is_store);
         c->fault.waiting = (u32)at[0];
         c->fault.resident = (u32)at[1];
         c->fault.pending = (u32)at[2];

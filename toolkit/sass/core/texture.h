@@ -24,11 +24,10 @@ struct TextureObject {
 };
 
 /* Ins.aux of TEXTURE, SURFACE_*: axes and layers; of TEXTURE: the channels that are written, integer
- * coordinates (TLD), a gather and its channel; of SURFACE_*: what an access outside does, coordinates
- * along x in elements; of SURFACE_REDUCE the operation and type as of ATOMIC, from REDUCE_SHIFT on. */
+ * coordinates (TLD), a gather and its channel; of SURFACE_*: what an access outside does; of SURFACE_REDUCE the operation and type as of ATOMIC, from REDUCE_SHIFT on. */
 enum {
     AXES_MASK = 3, LAYERED = 4, MASK_SHIFT = 3, FETCHES = 1 << 7, GATHERS = 1 << 8, CHANNEL_SHIFT = 9,
-    OUTSIDE_IGNORED = 8, OUTSIDE_CLAMPED = 16, IN_ELEMENTS = 32, REDUCE_SHIFT = 8
+    OUTSIDE_IGNORED = 8, OUTSIDE_CLAMPED = 16, REDUCE_SHIFT = 8
 };
 
 /* What a TEXTURE or TEXTURE_QUERY writes: channels of d[0], and of d[1]. */

@@ -38,7 +38,7 @@ SURFACES = ("SULD", "SUST", "SURED")
 LAYERED = 4
 MASK_SHIFT, CHANNEL_SHIFT, REDUCE_SHIFT = 3, 9, 8
 FETCHES, GATHERS = 1 << 7, 1 << 8
-OUTSIDE_IGNORED, OUTSIDE_CLAMPED, IN_ELEMENTS = 8, 16, 32
+OUTSIDE_IGNORED, OUTSIDE_CLAMPED = 8, 16
 ALL_CHANNELS = 15
 MOST_COORDINATES = 3
 
@@ -254,10 +254,12 @@ def sust(i: Lowering) -> None:
 
 
 # all that PTX's sured does
-@opcode("SURED", modifiers=f"{_FORMS} ADD MIN MAX AND OR U32 S32 64 U64 S64")
+@opcode("SURED", modifiers=f"{_FORMS} ADD MIN MAX AND OR U32 S32 64 U64 S64 SD32 SD64")
 def sured(i: Lowering) -> None:
     """[coordinates], data, handle"""
     address, data, *handle = i.operands
+    if "BA" not in i.modifiers:
+        refuse(i.instruction, "reductions of the surface's own type (sured.p) are not simulated")
     kind = i.first(ATOMIC_TYPES, U32)
     aux = (i.choice(ATOMICS) | kind << TYPE_SHIFT) << REDUCE_SHIFT
     surface(i, "SURFACE_REDUCE", address, handle, data, aux=aux)
@@ -296,5 +298,5 @@ def surface(
         d=d,
         s=[object_, *words, *([] if data is None else [i.slot(data)])],
         width=width(i),
-        aux=shape | outside | (0 if "BA" in i.modifiers else IN_ELEMENTS) | aux,
+        aux=shape | outside | aux,
     )
