@@ -99,7 +99,7 @@ def _surface_access(fault: Fault, found: NDArray[Any]) -> str:
     if fault.kind == machine.SURFACE_MISALIGNED:
         return (
             f"misaligned {what} at byte {x:,} of a row of {_shown(found)}: it is not a multiple of "
-            f"{width}"
+            f"{width} (x of a surface is in bytes)"
         )
     at = [
         f"byte {x:,}",
