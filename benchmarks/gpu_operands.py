@@ -67,7 +67,7 @@ class GpuOperands:
             position: next(buffer for known, buffer in buffers if known is array)
             for position, array in buffers_of(arguments).items()
         }
-        return placed(arguments, addresses)
+        return placed(arguments, addresses, {})
 
     def _workspace(self, label: str, size_bytes: int) -> Any:
         """Zeros at first; a launch leaves its flags so, where others may have had sums."""

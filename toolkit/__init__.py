@@ -6,8 +6,8 @@
 8.0
 
 `profile` runs the ladder and returns a `toolkit.store.presented.ShownProfile`; `run` launches any
-kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles, and
-`CudaText` for the text of a SourceModule of PyCUDA;
+kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles, a
+`Texture` and a `Surface`, and `CudaText` for the text of a SourceModule of PyCUDA;
 `find_remedies` tries edits of a kernel, `explain` says what a word means, and `save` and `load`
 keep profiles in files. The command line is `python -m toolkit`.
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toolkit.frontends.cuda_text import CudaText
     from toolkit.gpu.launch import run
     from toolkit.launch.tensor_map import TensorMap
+    from toolkit.launch.texture import Surface, Texture
     from toolkit.profiling.profile import profile
     from toolkit.remedies.find import find_remedies
     from toolkit.store.presented import load
@@ -34,7 +35,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CudaText",
+    "Surface",
     "TensorMap",
+    "Texture",
     "__version__",
     "check",
     "explain",
@@ -48,7 +51,9 @@ __all__ = [
 
 _HOMES = {
     "CudaText": "toolkit.frontends.cuda_text",
+    "Surface": "toolkit.launch.texture",
     "TensorMap": "toolkit.launch.tensor_map",
+    "Texture": "toolkit.launch.texture",
     "check": "toolkit.execution.sanitizer",
     "explain": "analysis.records.words",
     "find_remedies": "toolkit.remedies.find",

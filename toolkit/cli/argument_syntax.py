@@ -7,6 +7,15 @@
     i32=4096                a value; 4096 alone where the source declares a plain type
     struct:i32=1,f32=2.0    a struct by value, its fields aligned as in C
     struct[64]:i32,f32[3]=1 a buffer of structs, each field filled as a buffer is
+    tex:f32[512,512],linear,clamp   a texture of a buffer: how it is fetched stands behind it
+    tex:u8x4[64,64]=FILE.npy,float  u8x4 has 4 channels: the last axis of FILE.npy
+    surf:f32[512,512]=zeros         a surface
+
+Behind a texture stand its filter (point, linear), an address mode for all axes or one for each, x
+first (clamp, wrap, mirror, border), `normalized` (coordinates from 0 to 1), `float` (integers are
+fetched as floats up to 1), `layered` (the first axis are layers), `array` (tex1D, where one axis
+alone is memory for tex1Dfetch); behind a surface may stand `layered`; behind a file x2 or x4 for
+its channels.
 
 Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 f32 f64 bool, bf16 and the FP8 types e4m3 and e5m2,
 c64 and c128 (complex), or NumPy's or C's names for them.
@@ -15,7 +24,7 @@ c64 and c128 (complex), or NumPy's or C's names for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -28,6 +37,7 @@ from analysis.errors import InputError, UnknownNameError, first_line, shortened
 from toolkit.launch.element_types import SMALL_FLOATS, is_real, small_float, type_named
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument
+from toolkit.launch.texture import ADDRESS_MODES, FILTERS, Surface, Texture
 from toolkit.machine_code.signature import Declared
 from toolkit.store.user_files import check_regular
 
@@ -72,7 +82,14 @@ _BUFFER = re.compile(r"(?P<type>\w*)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re
 _VALUE = re.compile(r"(?P<type>\w*)=(?P<value>.*)", re.DOTALL)
 _STRUCTS = re.compile(r"struct\[(?P<shape>[^\]]*)\](?::(?P<fields>.*))?", re.DOTALL)
 _FIELD = re.compile(r"(?P<type>\w*)(?:\[(?P<shape>[^\]]*)\])?(?:=(?P<fill>.*))?", re.DOTALL)
-_EXAMPLES = "'f32[1024]', 'f32[64,64]=zeros', 'data.npy', 'i32=4096' or 'struct:i32=1,f32=2'"
+_OBJECT = re.compile(r"(?P<kind>tex|surf):(?P<rest>.*)", re.DOTALL)
+_BETWEEN_OPTIONS = re.compile(r",(?![^\[]*\])")  # commas outside of brackets
+_OF_CHANNELS = re.compile(r"x(\d+)", re.ASCII)
+_OF_TEXTURES = (*FILTERS, *ADDRESS_MODES, "normalized", "float", "layered", "array")
+_EXAMPLES = (
+    "'f32[1024]', 'f32[64,64]=zeros', 'data.npy', 'i32=4096', 'struct:i32=1,f32=2' or "
+    "'tex:f32[64,64],linear'"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +117,17 @@ _VALUES = {
     4: "i32={0} or f32={0}",
     8: "i64={0}, f64={0} or, for a pointer, f32[{0}]",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectArgument(BufferArgument):
+    """A texture or surface to make of an array: the options are those of `Texture`, `Surface`."""
+
+    kind: type[Texture] | type[Surface]
+    options: Mapping[str, Any]
+
+    def made(self, array: NDArray[np.generic]) -> Texture | Surface:
+        return self.kind(array, **self.options)
 
 
 def parse_arguments(
@@ -218,6 +246,8 @@ def _parsed(text: str) -> BufferArgument | np.generic:
         return _struct(text.removeprefix("struct:"))
     if match := _STRUCTS.fullmatch(text):
         return _structs(text, _shape(match["shape"]), match["fields"])
+    if match := _OBJECT.fullmatch(text):
+        return _object(text, match["kind"], match["rest"])
     if match := _BUFFER.fullmatch(text):
         dtype = _type(match["type"])
         shape = _shape(match["shape"])
@@ -270,6 +300,46 @@ def _shape(text: str) -> tuple[int, ...]:
             f"{MOST_ELEMENTS:,} elements"
         )
     return shape
+
+
+def _object(text: str, kind: str, rest: str) -> ObjectArgument:
+    """A texture or surface: the buffer, and behind commas its options."""
+    buffer, *options = (part.strip() for part in _BETWEEN_OPTIONS.split(rest))
+    channels = [int(found[1]) for option in options if (found := _OF_CHANNELS.fullmatch(option))]
+    options = [option for option in options if not _OF_CHANNELS.fullmatch(option)]
+    if found := re.fullmatch(r"(\w+?)x(\d+)(\[.*)", buffer, re.DOTALL | re.ASCII):  # u8x4[64,64]
+        channels.append(int(found[2]))
+        closed = found[3].replace("]", f",{found[2]}]" if channels[-1] > 1 else "]", 1)
+        buffer = f"{found[1]}{closed}"
+    parsed = _parsed(buffer)
+    if not isinstance(parsed, BufferArgument):
+        raise InputError(f"{kind}: is of an array: give one such as {kind}:f32[512,512]")
+    if parsed.fill == UNWRITTEN:
+        raise InputError(f"a {kind}: cannot be unwritten: give zeros")
+    known = _OF_TEXTURES if kind == "tex" else ("layered",)
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of {kind}:", option, known)
+    named: dict[str, Any] = {"channels": channels[0] if channels else 1}
+    if "layered" in options:
+        named["layered"] = True
+    if kind == "tex":
+        modes = [option for option in options if option in ADDRESS_MODES]
+        named |= {"filter": next((x for x in options if x in FILTERS), "point")}
+        named |= {"read": "float"} if "float" in options else {}
+        named |= {"normalized": True} if "normalized" in options else {}
+        named |= {"memory": False} if "array" in options else {}
+        named |= {"address": modes[0] if len(modes) == 1 else modes} if modes else {}
+    made = ObjectArgument(
+        text=text,
+        dtype=parsed.dtype,
+        shape=parsed.shape,
+        fill=parsed.fill,
+        kind=Texture if kind == "tex" else Surface,
+        options=named,
+    )
+    made.made(np.broadcast_to(np.empty((), made.dtype), made.shape))  # raises InputError
+    return made
 
 
 def _fill(text: str | None, dtype: np.dtype[Any]) -> str | np.generic | Path:
@@ -341,7 +411,18 @@ def buffer_bytes(parsed: Sequence[BufferArgument | np.generic]) -> int:
     return sum(item.bytes for item in parsed if isinstance(item, BufferArgument))
 
 
-def made(option: str, buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.generic]:
+def made(option: str, buffer: BufferArgument, rng: np.random.Generator) -> Argument:
+    """The argument itself. Raises InputError, which begins with the option."""
+    array = array_of(option, buffer, rng)
+    if not isinstance(buffer, ObjectArgument):
+        return array
+    try:
+        return buffer.made(array)
+    except InputError as error:
+        raise InputError(f"{option} ({shortened(buffer.text)!r}): {error}") from error
+
+
+def array_of(option: str, buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.generic]:
     """The array of one argument. Raises InputError, which begins with the option."""
     try:
         is_filled_by_fields = buffer.fields and buffer.fill != UNWRITTEN

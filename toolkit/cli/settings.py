@@ -13,8 +13,8 @@ from analysis.errors import InputError, shortened
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
     BufferArgument,
+    array_of,
     is_number,
-    made,
     parse_argument,
 )
 from toolkit.machine_code.signature import Declared, DeclaredVariable, declared_variables
@@ -60,7 +60,7 @@ def make_settings(
 ) -> dict[str, NDArray[np.generic] | np.generic]:
     """The content itself, random arrays from `seed` and the variable's name."""
     return {
-        name: made(f"--set {name}", item, np.random.default_rng((seed, crc32(name.encode()))))
+        name: array_of(f"--set {name}", item, np.random.default_rng((seed, crc32(name.encode()))))
         if isinstance(item, BufferArgument)
         else item
         for name, item in parsed.items()

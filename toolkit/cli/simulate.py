@@ -64,7 +64,9 @@ def simulate(
     'f32[64]=zeros' is a buffer of zeros; also ones, arange, 2.5 or data.npy.
     'data.npy' is a buffer with type, shape and content of the file.
     'i32=4096' is a value; '4096' has the type that the source or the front end chooses.
-    'struct:i32=1,f32=2' is a struct by value.
+    'struct:i32=1,f32=2' is a struct by value. 'tex:f32[64,64],linear,clamp' is a texture: behind it
+    stand point or linear, clamp, border, wrap or mirror, normalized, float, layered, array.
+    'tex:u8x4[64,64]' has 4 channels. 'surf:f32[64,64]=zeros' is a surface.
 
     Types are i8 to i64, u8 to u64, f16, bf16, e4m3, e5m2 (FP8), f32, f64, c64, c128 and bool;
     'struct[64]:i32,f32[3]' is a buffer of structs. A file has at most 256 MiB.

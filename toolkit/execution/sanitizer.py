@@ -61,6 +61,7 @@ from toolkit.sass.faults import describe_unaccessed
 from toolkit.sass.machine import BoundLaunch, FaultError
 from toolkit.sass.module_variables import describe_unset
 from toolkit.sass.printed import text_of
+from toolkit.sass.texture_faults import unchecked_surfaces
 from toolkit.sass.translate import Translated, addresses_of
 
 
@@ -253,6 +254,7 @@ def _check(
         notes=(
             *translated.kernel.notes,
             *_notes(raw, follows, in_cluster),
+            *unchecked_surfaces(translated),
             *_unaccessed(launch, raw, blocks),
             *describe_unset(
                 translated.kernel,

@@ -103,7 +103,8 @@ def simulate(
     arguments
         Arrays are separate device buffers, which are not changed and must not change meanwhile.
         NumPy scalars are passed by value, structs as `numpy.void`, and so are tensor maps
-        (`toolkit.TensorMap`), whose arrays are buffers too. Front ends also take numbers of Python
+        (`toolkit.TensorMap`), textures and surfaces (`toolkit.Texture`, `toolkit.Surface`), whose
+        arrays are buffers too. Front ends also take numbers of Python
         and tensors on the CPU; Triton's fill, in order, the parameters that `defines` leaves open.
     symbols
         Content of `__constant__` and `__device__` variables by their names in the source, such as

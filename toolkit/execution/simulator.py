@@ -60,6 +60,7 @@ from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.space import Buffer
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.system_calls import describe_system_calls
+from toolkit.sass.texture_faults import describe_textures
 from toolkit.sass.translate import Translated, addresses_of, bind, translate
 
 # An hour of two cores: a launch that runs longer is assumed to hang.
@@ -145,6 +146,7 @@ class Simulator:
                 *counted.unchecked(geometry.blocks),
                 *describe_unwritten(counted.runs, translated, bound),
                 *describe_system_calls(printed, translated, counted.blocks, geometry.blocks),
+                *describe_textures(translated, counted.counts),
                 *self._unset(translated, bound, counted),
                 *(describe_unaccessed(bound) if counted.blocks == geometry.blocks else ()),
             ),

@@ -27,6 +27,7 @@ from toolkit.gpu.driver import encoded
 from toolkit.gpu.nvcc import FILE
 from toolkit.gpu.printed import printed_text
 from toolkit.gpu.sampling import Sampling, samples_of
+from toolkit.gpu.textures import TextureObjects
 from toolkit.gpu.variables import Variables, set_heap
 from toolkit.gpu.worker_process import Isolated
 from toolkit.launch.element_types import raw_bytes
@@ -125,7 +126,9 @@ class OnGpu:
             position: np.broadcast_to(np.empty((), array.dtype), array.shape)
             for position, array in arrays.items()
         }
-        arguments = placed(launch.arguments, self._addresses)
+        self._textures = TextureObjects(launch.arguments, arrays, self._addresses)
+        held.callback(self._textures.close)
+        arguments = placed(launch.arguments, self._addresses, self._textures.handles)
         if self._kernel is not None:
             if launch.setup != PLAIN:
                 self._variables = Variables(self._kernel, launch)
@@ -186,6 +189,7 @@ class OnGpu:
         self.raise_damage()
 
     def _downloaded(self, position: int) -> NDArray[Any]:
+        self._textures.copy_back(position)
         found = np.empty_like(self._shapes[position], order="C")
         self.gpu.download(self._addresses[position], into=found)
         return found
@@ -216,13 +220,20 @@ def _loaded(gpu: Gpu, launch: Launch) -> LoadedKernel | None:
     )
 
 
-def placed(arguments: Sequence[Argument], addresses: Mapping[int, Any]) -> list[Any]:
-    """The arguments of a kernel, with arrays replaced by their addresses on the GPU."""
+def placed(
+    arguments: Sequence[Argument],
+    addresses: Mapping[int, Any],
+    handles: Mapping[int, np.uint64],
+) -> list[Any]:
+    """The arguments of a kernel, with arrays replaced by their addresses on the GPU.
+
+    Textures and surfaces are replaced by their handles.
+    """
     arrays = buffers_of(arguments)
     return [
         encoded(argument.tiling, int(addresses[buffer_of(argument, arrays)]) + argument.offset)
         if isinstance(argument, TensorMap)
-        else addresses.get(position, argument)
+        else handles.get(position, addresses.get(position, argument))
         for position, argument in enumerate(arguments)
     ]
 
@@ -362,7 +373,8 @@ def run(
     grid, block
         One to three sizes each.
     arguments
-        Arrays are device buffers; NumPy scalars and tensor maps are passed by value.
+        Arrays are device buffers; NumPy scalars, tensor maps, textures and surfaces are passed by
+        value.
     symbols, cooperative, heap_bytes
         As of `simulate`. Variables keep what a launch leaves in them for the next one.
     samples

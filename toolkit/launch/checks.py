@@ -18,6 +18,7 @@ from reports import text
 from toolkit.launch.element_types import is_bytes, small_float
 from toolkit.launch.launch import Argument, check_numpy
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
+from toolkit.launch.texture import HANDLE_BYTES, Surface, Texture
 from toolkit.machine_code.kernel import KernelParameter
 from toolkit.machine_code.signature import Declared
 
@@ -32,6 +33,12 @@ MAX_CLUSTER = 16  # where the kernel allows more than the 8 of all devices
 MOST_SHARED = max(facts["shared_bytes_per_block_optin"][0] for facts in LIMITS.values())
 
 POINTER_BYTES = 8
+
+# What a source calls a handle, the argument that it takes, and how the command line writes it.
+HANDLE_TYPES = {
+    "texture": ("cudaTextureObject_t", "texture", "toolkit.Texture(x), or tex:f32[512,512]"),
+    "surface": ("cudaSurfaceObject_t", "surface", "toolkit.Surface(x), or surf:f32[512,512]"),
+}
 
 Array = NDArray[np.generic] | np.generic  # an argument that has a type of NumPy's
 
@@ -148,6 +155,10 @@ def check_arguments(
         if isinstance(argument, TensorMap):
             _check_map(what, parameter)
             continue
+        if isinstance(argument, Texture | Surface):
+            _check_object(what, argument, parameter, declared[index] if declared else None)
+            _check_apart(what, argument, arguments)
+            continue
         _check_bytes(what, argument)
         if declared is None:
             _check_size(what, argument, parameter)
@@ -164,6 +175,41 @@ def _check_map(what: str, parameter: KernelParameter) -> None:
             f"{what} is a tensor map of {MAP_BYTES} bytes: the kernel's parameter has "
             f"{parameter.size}: declare it `const __grid_constant__ CUtensorMap`, or give "
             f"{_of_size(parameter.size)}"
+        )
+
+
+def _check_object(
+    what: str, argument: Texture | Surface, parameter: KernelParameter, declared: Declared | None
+) -> None:
+    """Raise InputError where the kernel takes no handle of such an object."""
+    kind = type(argument).__name__.lower()
+    if declared is not None:
+        other = next((x for x in HANDLE_TYPES.values() if x[0] in declared.text), None)
+        if declared.pointer or (other is not None and other[1] != kind):
+            wanted = "an array" if declared.pointer or other is None else f"a {other[1]}"
+            raise InputError(f"{what} ({declared.text}) is a {kind}: give {wanted}")
+    if parameter.size != HANDLE_BYTES:
+        raise InputError(
+            f"{what} is a {kind}, whose handle has {HANDLE_BYTES} bytes: the kernel's parameter "
+            f"has {parameter.size}: give {_of_size(parameter.size)}"
+        )
+
+
+def _check_apart(what: str, argument: Texture | Surface, arguments: Sequence[Argument]) -> None:
+    """Raise InputError where memory of a buffer would be a CUDA array too."""
+    if isinstance(argument, Texture) and argument.is_memory:
+        others = [
+            x
+            for x in arguments
+            if isinstance(x, Surface) or (isinstance(x, Texture) and not x.is_memory)
+        ]
+        shared = any(x.array is argument.array for x in others)
+    else:
+        shared = any(x is argument.array for x in arguments)
+    if shared:
+        raise InputError(
+            f"{what}: its array is a buffer as well, and a CUDA array is other memory: give a copy "
+            "(array.copy())"
         )
 
 
@@ -216,6 +262,9 @@ def _check_declared(
 ) -> None:
     """Check a size as `_check_size` does, with the parameter's declaration in the message."""
     is_array = isinstance(argument, np.ndarray)
+    for name, kind, remedy in HANDLE_TYPES.values():
+        if name in declared.text and is_array and not declared.pointer:
+            raise InputError(f"{what} is an array: give a {kind}: {remedy}")
     if declared.pointer and not is_array:
         raise InputError(f"{what} is {_shown(argument)}: give an array: it becomes a device buffer")
     if declared.kind is not None and not declared.pointer and is_array:

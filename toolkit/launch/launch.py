@@ -25,6 +25,7 @@ from analysis.timing.predicted import Predicted, RankedCause
 from toolkit.launch.element_types import type_text
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.launch.tensor_map import TensorMap
+from toolkit.launch.texture import Surface, Texture
 from toolkit.machine_code.signature import Declared
 from toolkit.store.dataframe import Rows, dataframe
 from toolkit.store.user_files import write_page
@@ -37,21 +38,23 @@ if TYPE_CHECKING:
     from reports.sections.launch_report import LaunchReport
     from toolkit.machine_code.kernel import Kernel
 
-Argument = NDArray[np.generic] | np.generic | TensorMap
+Described = TensorMap | Texture | Surface  # of an array, which becomes a buffer
+Argument = NDArray[np.generic] | np.generic | Described
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
     """One kernel launch: the code to compile, the geometry and the arguments.
 
-    Raises InputError for an argument that is not an array, a NumPy scalar or a tensor map.
+    Raises InputError for an argument that is not an array, a NumPy scalar, a tensor map, a texture
+    or a surface.
     """
 
     source: str | bytes  #: CUDA C++ text, or machine code; empty for cuBLAS
     name: str  #: file name of the source in messages
     kernel: str
     geometry: Geometry
-    #: arrays are device buffers; NumPy scalars and tensor maps are passed by value
+    #: arrays are device buffers; NumPy scalars, tensor maps and handles are passed by value
     arguments: Sequence[Argument]
     defines: Mapping[str, object] = field(default_factory=dict)
     options: Sequence[str] = ("-lineinfo",)
@@ -279,21 +282,21 @@ class Execution:
 def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:
     """The arrays that become device buffers, by the position of the argument that brings each.
 
-    These are the arrays among the arguments, each one of its own, and those of tensor maps that are
-    none of them.
+    These are the arrays among the arguments, each one of its own, and those of tensor maps,
+    textures and surfaces that are none of them, each once.
     """
     arrays = {k: a for k, a in enumerate(arguments) if isinstance(a, np.ndarray)}
     for k, argument in enumerate(arguments):
-        if isinstance(argument, TensorMap) and not any(
+        if isinstance(argument, Described) and not any(
             argument.array is x for x in arrays.values()
         ):
             arrays[k] = argument.array
     return dict(sorted(arrays.items()))
 
 
-def buffer_of(tensor_map: TensorMap, arrays: Mapping[int, NDArray[np.generic]]) -> int:
-    """Index of a tensor map's array among `buffers_of`; the first one of two equal entries."""
-    return next(k for k, array in arrays.items() if array is tensor_map.array)
+def buffer_of(described: Described, arrays: Mapping[int, NDArray[np.generic]]) -> int:
+    """Index of the described array among `buffers_of`; the first one of two equal entries."""
+    return next(k for k, array in arrays.items() if array is described.array)
 
 
 def buffer_labels(
@@ -316,7 +319,7 @@ def buffer_labels(
 def check_numpy(kernel: str, arguments: Sequence[Argument]) -> None:
     """Raise InputError for an argument whose type and size are not its own."""
     for position, argument in enumerate(arguments):
-        if not isinstance(argument, (np.ndarray, np.generic, TensorMap)):
+        if not isinstance(argument, np.ndarray | np.generic | Described):
             raise InputError(
                 f"argument {position} of {kernel} is {shortened(repr(argument))}: give a NumPy "
                 "array or, for a value, a NumPy scalar such as numpy.int32(4096)"

@@ -14,6 +14,7 @@ from toolkit.machine_code.line_table import line_table
 CONSTANT_BANK = re.compile(r"\.nv\.constant(\d{1,2})(?:\.(.+))?")
 _CODE_ALIGNMENT = 128  # of sections, in bytes
 _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
+_NVRTC_HEADER = "__nv_nvrtc_builtin_header.h"  # of texture and surface functions, among others
 
 
 def code_sections(file: CubinFile, symbol: str) -> dict[str, int]:
@@ -55,7 +56,14 @@ def lines_of(file: CubinFile, section: str) -> dict[int, SourceLine]:
         if _COMPILERS_OWN in name:
             for address in range(start, min(end, size), INSTRUCTION_BYTES):
                 table.pop(address, None)
-    return table
+    return {address: _of_the_author(source) for address, source in table.items()}
+
+
+def _of_the_author(source: SourceLine) -> SourceLine:
+    """The line that calls a function of NVRTC's own header, such as `tex2D`; any other as it is."""
+    while source.caller is not None and source.file == _NVRTC_HEADER:
+        source = source.caller
+    return source
 
 
 def check_callees(file: CubinFile, sections: Sequence[str]) -> None:

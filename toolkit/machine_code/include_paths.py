@@ -20,7 +20,8 @@ from toolkit.store.user_files import MOST_BYTES, check_regular
 from toolkit.store.watched_files import files_of, folders_of
 
 REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
-CURAND_REMEDY = "pip install 'nvidia-curand==10.4.0.*'"  # that of CUDA 13.0, in the same folder
+# That of CUDA 13.0; its headers include those of the others, which are in the same folder.
+CURAND_REMEDY = REMEDY.replace("install", "install 'nvidia-curand==10.4.0.*'")
 
 # The word anywhere counts: a comment or the end of a line may stand within a directive. Options
 # that read files have it in their names, or one of the others.
@@ -36,6 +37,11 @@ _OF_THE_HOST = (
     "algorithm array chrono ctime fstream functional iomanip iostream limits map memory numeric "
     "random sstream stdexcept string sys/time.h time.h tuple type_traits utility vector"
 )
+_REFERENCE = re.compile(r"(texture|surface) is not a template")
+_OBJECTS = {
+    "texture": "take a cudaTextureObject_t as a parameter",
+    "surface": "take a cudaSurfaceObject_t as a parameter",
+}
 _HOST_REMEDY = "put it between #ifndef __CUDACC_RTC__ and #endif"
 
 
@@ -101,6 +107,9 @@ def explained(message: str) -> str:
     undefined = re.search(r'identifier "(\w+)" is undefined', message)
     if undefined and undefined[1] in HEADER_OF:
         return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
+    message = _REFERENCE.sub(
+        lambda found: f"CUDA 12 has no {found[1]} references: {_OBJECTS[found[1]]}", message
+    )
     missing = re.search(r'(?:cannot|could not) open source file "([^"]+)"', message)
     if missing is None:
         is_launch = re.search("device-side kernel launch|kernel launch from __device__", message)

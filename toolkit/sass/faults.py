@@ -11,6 +11,7 @@ from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
 from toolkit.sass.machine import SPACES, BoundLaunch, Run
 from toolkit.sass.space import Buffer
 from toolkit.sass.system_calls import bad_free, beside_blocks, failed_assert
+from toolkit.sass.texture_faults import describe_texture_fault
 from toolkit.sass.translate import Translated
 
 SHARED_WINDOW_BYTES = 1 << 24  # of each block of a cluster
@@ -18,6 +19,7 @@ SHARED_WINDOW_BYTES = 1 << 24  # of each block of a cluster
 NULL_PAGE_BYTES = 1 << 16  # an address below that was computed from a null pointer
 
 _OF_MEMORY = (machine.OUT_OF_BOUNDS, machine.MISALIGNED, machine.WRITE_TO_CONSTANT)
+_OF_TEXTURES = (machine.NO_TEXTURE, machine.SURFACE_BOUNDS, machine.SURFACE_MISALIGNED)
 _WAITS = {
     "BAR": "at the barrier",
     "UCGABAR_WAIT": "at the barrier of the cluster",
@@ -36,6 +38,9 @@ def describe(
 ) -> str:
     """Line on the fault that stopped a launch; `limit` is the limit within which it had to end."""
     kernel, where = translated.kernel.name, _where(fault, translated)
+    if fault.kind in _OF_TEXTURES:
+        what = describe_texture_fault(fault, translated, bound)
+        return f"{kernel}: {what}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.DEADLOCK:
         return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
     if fault.kind in _OF_THREADS:

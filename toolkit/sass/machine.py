@@ -54,9 +54,8 @@ _POLL_S = 0.2  # how often finished blocks are told
 
 # kinds of fault, as core.h numbers them
 OK, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP = range(8)
-UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE, PARTIAL_WARP = (
-    range(8, 15)
-)
+UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP = range(8, 13)
+BAD_FREE, PARTIAL_WARP, NO_TEXTURE, SURFACE_BOUNDS, SURFACE_MISALIGNED = range(13, 18)
 SPACES = ("global", "shared", "local", "constant")
 
 
@@ -95,6 +94,7 @@ class BoundLaunch:
     heap_bytes: int = 0  # of malloc; 0: nothing calls it
     use: MemoryUse | None = None  # what executed code did with the memory of the module
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
+    textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
 
     @property
     def cluster_blocks(self) -> int:
@@ -474,6 +474,8 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
         launch.under = bound.regions.under.ctypes.data
         launch.region_ends = bound.regions.ends.ctypes.data
         launch.region_writes = bound.regions.writes.ctypes.data
+    if bound.textures is not None:
+        launch.textures, launch.texture_count = bound.textures.ctypes.data, len(bound.textures)
     for number, data in bound.banks.items():
         launch.banks[number] = core.Bank(data.ctypes.data, data.nbytes)
     if bound.use is not None:

@@ -224,6 +224,11 @@ class Flow:
         words = core.library().core_words_written(row.ctypes.data)
         first = int(row["d"][0][0])
         yield from range(first, first + words)
+        beside, second = (
+            core.library().core_words_written_beside(row.ctypes.data),
+            int(row["d"][0][1]),
+        )
+        yield from range(second, second + beside)
         for predicate in row["pd"][0].tolist():
             if predicate & ~PREDICATE_NOT != PREDICATE_DISCARD:
                 yield OF_PREDICATE | predicate & ~PREDICATE_NOT

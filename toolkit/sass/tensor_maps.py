@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from analysis.layout import dtype_of
 from toolkit.launch.launch import Argument, buffer_of
 from toolkit.launch.tensor_map import DATA_TYPES, MAP_BYTES, MOST_AXES, MapTiling, TensorMap
+from toolkit.launch.texture import Surface, Texture
+from toolkit.sass.textures import handle_of
 
 MARK = 0x50414D524F534E54  # "TNSORMAP": what has it not is no tensor map
 
@@ -26,13 +28,20 @@ def described(
     arrays: Mapping[int, NDArray[np.generic]],
     addresses: Mapping[int, int],
 ) -> list[NDArray[np.generic] | np.generic]:
-    """The arguments, with 128 bytes for each tensor map; `arrays` have buffers at `addresses`."""
-    return [
-        description(argument.tiling, addresses[buffer_of(argument, arrays)] + argument.offset)
-        if isinstance(argument, TensorMap)
-        else argument
-        for argument in arguments
-    ]
+    """The arguments, with 128 bytes for each tensor map; `arrays` have buffers at `addresses`.
+
+    Textures and surfaces become their handles.
+    """
+    values: list[NDArray[np.generic] | np.generic] = []
+    for position, argument in enumerate(arguments):
+        if isinstance(argument, TensorMap):
+            address = addresses[buffer_of(argument, arrays)] + argument.offset
+            values.append(description(argument.tiling, address))
+        elif isinstance(argument, Texture | Surface):
+            values.append(handle_of(position))
+        else:
+            values.append(argument)
+    return values
 
 
 def description(tiling: MapTiling, address: int) -> np.void:

@@ -23,6 +23,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
 from toolkit.sass.isa.memory import is_of_matrices, width
 from toolkit.sass.isa.registry import is_predicate
+from toolkit.sass.isa.texture import TEXTURES, channels_written
 
 # The first bit of each, and how many they are; only three operands come from registers.
 _CONTROL_BITS = {
@@ -53,9 +54,9 @@ _OPCODES = {
     Kind.SHARED_LOAD: "LDS",
     Kind.SHARED_STORE: "STS STSM SHFL MOVM",
     Kind.MATRIX_LOAD: "LDSM",
-    Kind.LOAD: "LDG LD LDL",
-    Kind.STORE: "STG ST STL",
-    Kind.ATOMIC: "RED REDG ATOM ATOMG ATOMS",
+    Kind.LOAD: "LDG LD LDL TEX TLD TLD4 TXD SULD",
+    Kind.STORE: "STG ST STL SUST",
+    Kind.ATOMIC: "RED REDG ATOM ATOMG ATOMS SURED",
     Kind.COPY: "LDGSTS",
     Kind.COPY_GROUP: "LDGDEPBAR",
     Kind.WAIT_GROUP: "DEPBAR",
@@ -171,7 +172,9 @@ def _written(instruction: Instruction) -> int:
     """Registers that a load or a shuffle writes."""
     if instruction.opcode in _MOVES:
         return 1
-    writes = instruction.opcode.startswith(("LD", "ATOM"))
+    if instruction.opcode in TEXTURES:
+        return channels_written(instruction)
+    writes = instruction.opcode.startswith(("LD", "ATOM", "SULD"))
     if not writes or instruction.opcode in _CONSTANT | {"LDGSTS", "LDGDEPBAR"}:
         return 0
     return _words(instruction)
@@ -181,6 +184,8 @@ def _operands(instruction: Instruction) -> list[int]:
     """Registers that a memory request passes on: those of its address and of its stored data."""
     if instruction.opcode not in _KINDS or _unit(instruction) != Unit.LSU:
         return []
+    if instruction.opcode in TEXTURES:
+        return []  # how many clocks its operands take is part of those that were measured
     found: list[int] = []
     has_result = instruction.opcode.startswith(("LD", "ATOM")) or instruction.opcode in _MOVES
     for operand in instruction.operands:

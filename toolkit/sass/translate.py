@@ -51,6 +51,7 @@ from toolkit.sass.space import (
     pack_parameters,
 )
 from toolkit.sass.tensor_maps import described
+from toolkit.sass.textures import table
 from toolkit.sass.waits import waits
 
 FUNCTION_BANK = 4  # of addresses of variables and of functions of the system
@@ -68,7 +69,7 @@ BEFORE_CLUSTERS = 0xA0
 
 # Opcodes whose effect depends on what other blocks did before, as that of loads does which ask for
 # what others just wrote: such blocks run in order. Those that read it may wait for it.
-_REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED"}
+_REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED", "SURED"}
 _READ = {"ATOM", "ATOMG"}
 
 
@@ -175,6 +176,7 @@ def bind(
         in_order=meet or any(i.opcode in _REDUCED for i in kernel.instructions),
         cluster=kernel.cluster,
         blocks_meet=meet,
+        textures=table(arguments, arrays, addresses),
     )
     written = zip(buffers, arrays.values(), strict=True)
     return bound, tuple(x.data.view(a.dtype).reshape(a.shape) for x, a in written)

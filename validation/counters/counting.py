@@ -38,7 +38,7 @@ def launch(
     """Launch so many times, seen by the profiler; the arrays among the arguments afterwards."""
     kernel, arrays = gpu.load_image(code.image, code.symbol), buffers_of(arguments)
     buffers = {position: gpu.upload(array) for position, array in arrays.items()}
-    once = kernel.prepared(geometry, placed(arguments, buffers))
+    once = kernel.prepared(geometry, placed(arguments, buffers, {}))
     with profiled(gpu):
         for _ in range(times):
             once()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.errors import InputError, UnavailableError
+from analysis.errors import InputError, UnavailableError, UnknownNameError
 from tests.refusals import refusal
 from toolkit.cli import argument_syntax
 from toolkit.cli.argument_syntax import (
@@ -19,6 +19,7 @@ from toolkit.cli.argument_syntax import (
     number,
     parse_arguments,
 )
+from toolkit.launch.texture import Surface, Texture
 from toolkit.machine_code.signature import signature
 
 
@@ -364,3 +365,58 @@ def test_floats_keep_their_bits(dtype, value):
     result = number(repr(value), dtype)
     assert np.isnan(value) == np.isnan(result)
     assert np.isnan(value) or result == value
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "options"),
+    [
+        ("tex:f32[4,8]", (4, 8), {}),
+        ("tex:f32[4,8]=zeros,linear,border", (4, 8), {"filter": "linear", "address": "border"}),
+        (
+            "tex:u8x4[4,8],float,normalized,wrap,mirror",
+            (4, 8, 4),
+            {"read": "float", "normalized": True, "address": ["wrap", "mirror"], "channels": 4},
+        ),
+        ("tex:f16x2[3,4,8],layered", (3, 4, 8, 2), {"layered": True, "channels": 2}),
+        ("tex:i32[64]", (64,), {"is_memory": True}),
+        ("tex:i32[64],array", (64,), {"is_memory": False}),
+        ("tex:f32[64],linear", (64,), {"is_memory": False}),
+    ],
+)
+def test_textures_are_buffers_with_options(text, shape, options):
+    (texture,) = made(text)
+    assert isinstance(texture, Texture)
+    assert texture.array.shape == shape
+    assert {name: getattr(texture, name) for name in options} == options
+
+
+def test_surfaces_and_textures_of_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    image = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    np.save("image.npy", image)
+    texture, surface = made("tex:image.npy,x4,float,linear", "surf:u8x4[2,3]=image.npy")
+    assert isinstance(surface, Surface)
+    assert texture.channels == surface.channels == 4
+    assert np.array_equal(texture.array, image)
+    assert np.array_equal(surface.array, image)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tex:f32[4,8],bilinear", "unknown option of tex: 'bilinear': did you mean 'linear'"),
+        ("surf:f32[4,8],linear", "unknown option of surf: 'linear'"),
+        ("tex:u8x3[4,8]", "3 channels: give 1, 2 or 4"),
+        ("tex:f64[4,8]", "an array of float64: give one of uint8"),
+        ("tex:f32[4,8]=unwritten", "cannot be unwritten: give zeros"),
+        ("tex:i32=4", "is of an array: give one such as tex:f32\\[512,512\\]"),
+        ("tex:f32[4,8],wrap", "needs normalized coordinates"),
+        ("tex:u32[4,8],linear", "a linear filter of uint32: take float32"),
+        ("tex:u8[4,8],linear", "a linear filter of uint8: read them as float"),
+        ("tex:f32[1,2,3,4]", "give 1 to 3 axes of texels"),
+        ("tex:f32[2,200000]", "200,000 texels along x: there are at most 131,072"),
+    ],
+)
+def test_textures_that_cuda_does_not_have(text, message):
+    with pytest.raises((InputError, UnknownNameError), match=message):
+        parse_arguments([text])

@@ -145,6 +145,14 @@ def test_a_name_that_is_not_defined_comes_with_its_header():
     )
 
 
+def test_references_that_cuda_12_removed_are_named():
+    source = "texture<float, 2> t;\n__global__ void k(float *x) { *x = tex2D(t, 0, 0); }"
+    assert refused(source).startswith(
+        "my.cu, line 1: CUDA 12 has no texture references: take a cudaTextureObject_t as a "
+        "parameter"
+    )
+
+
 def test_headers_of_cuda_are_found_or_their_wheel_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(headers, "_folders_of_cuda", lambda: ())
     source = "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }"
@@ -155,7 +163,7 @@ def test_headers_of_cuda_are_found_or_their_wheel_is_named(monkeypatch, tmp_path
     source = "#include <curand_kernel.h>\n__global__ void k(curandState *x) {}"
     assert refused(source) == (
         "my.cu, line 1: curand_kernel.h of CUDA is not installed: pip install "
-        "'nvidia-curand==10.4.0.*'"
+        "'nvidia-curand==10.4.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
     )
     source = "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }"
     (tmp_path / "cuda_fp16.h").write_text("typedef unsigned short __half;\n", encoding="utf-8")

@@ -230,6 +230,8 @@ def test_a_convergence_test_counts_the_lanes_whose_guard_is_true(guard, whole):
 def test_the_uniform_value_says_which_lanes_differ_from_it():
     after, _ = ran("R2UR P1, UR2, R4", R4=np.where(LANES < 5, 7, LANES))
     assert (after.ur[2, 0], after.p[1]) == (7, FULL & ~0b10011111)
+    after, _ = ran("R2UR.OR P1, UR2, R4", R4=np.where(LANES < 5, 7, LANES), P1=0b11)
+    assert (after.ur[2, 0], after.p[1]) == (7, FULL & ~0b10011100)
 
 
 def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for():

@@ -125,7 +125,7 @@ FORMS = {
         "MATCH.ANY R4, 0x5",
         "REDUX.SUM.MIN UR4, R2",
         "CREDUX.MIN.F32 UR4, R2",
-        "R2UR.OR P0, UR4, R2",
+        "R2UR P0, P1, UR4, R2",
         "R2UR R4, R2",
         "S2R R4, SR_PM0",
         "S2UR UR4, SR_LANEID",

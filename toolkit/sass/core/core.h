@@ -10,7 +10,7 @@
  *
  *     core lanes compare operations grow
  *     costs trace tally stream requests heap space memory matrix
- *     integer floating double half atomics convert special warp
+ *     integer floating double half atomics convert special warp texture
  *     check check_order check_cluster check_threads check_shared check_blocks
  *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
  *     origins follow follow_swap follow_integer follow_warp follow_memory
@@ -84,7 +84,8 @@ typedef struct {
 /* Reason why a launch stopped. */
 enum {
     OK = 0, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP, UNIMPLEMENTED,
-    NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE, PARTIAL_WARP
+    NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE, PARTIAL_WARP, NO_TEXTURE, SURFACE_BOUNDS,
+    SURFACE_MISALIGNED
 };
 enum { SPACE_GLOBAL = 0, SPACE_SHARED, SPACE_LOCAL, SPACE_CONSTANT, SPACE_GENERIC };
 
@@ -98,11 +99,11 @@ typedef struct {
     u32 warp;
     u32 lane;
     u32 is_store;
-    u32 waiting;   /* DEADLOCK: threads at this instruction; PARTIAL_WARP: of the warp */
-    u32 resident;  /* DEADLOCK: blocks that wait for each other, or for those that never ran */
-    u32 pending;   /* of an mbarrier: arrivals that lack */
+    u32 waiting;   /* DEADLOCK: threads at this instruction; PARTIAL_WARP: of the warp; a surface: x in bytes */
+    u32 resident;  /* DEADLOCK: blocks that wait for each other, or for those that never ran; y */
+    u32 pending;   /* of an mbarrier: arrivals that lack; z */
     i32 bytes;     /* and bytes of copies that were announced and did not come */
-    u32 phase;     /* and the parity of the phase in which they do */
+    u32 phase;     /* and the parity of the phase in which they do; the layer */
     u64 words[4];  /* an assert: what it was called with; in the heap: the live block before, its bytes */
 } Fault;
 
@@ -120,6 +121,8 @@ enum { WAS_READ = 1, WAS_WRITTEN = 2 };
 
 /* `read`: a byte for each word, 1 once an instruction has read it at an address from a register. */
 typedef struct { u8 *data; u64 bytes; u8 *read; } Bank;
+
+typedef struct TextureObject TextureObject;
 
 enum { BANKS_OF_CONSTANTS = 8 };
 
@@ -156,6 +159,8 @@ typedef struct {
     const u32 *region_writes; /* what code may write that this branch decides about (origins.h) */
     BlockWork *work;       /* [blocks], of those that somebody keeps; NULL: it is not noted */
     u64 heap_base, heap_bytes; /* of malloc; 0 bytes: nothing calls it */
+    const TextureObject *textures; /* texture and surface objects (texture.h) */
+    u32 texture_count;
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */

@@ -165,6 +165,7 @@ EXPORT const Dependence *core_dependences(const Worker *c) {
 }
 
 EXPORT u32 core_words_written(const Ins *i) { return words_written(i); }
+EXPORT u32 core_words_written_beside(const Ins *i) { return words_written_beside(i); }
 
 EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {
     *count = c->checks ? c->checks->found_count : 0;

@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "integer.h"
 #include "operations.h"
+#include "texture.h"
 #include "warp.h"
 
 /* Words that source k has, and that are written. */
@@ -36,10 +37,18 @@ u32 words_written(const Ins *i) {
     case OP_F2I: return (i->aux & BITS_MASK) == 64 ? 2 : 1;
     case OP_FRND: return i->flags & SOURCE_F64 ? 2 : 1;
     case OP_IMAD_WIDE: return i->flags & UPPER_HALF ? 1 : 2;
-    case OP_LOAD: case OP_LOAD_CONSTANT: case OP_ATOMIC: return i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
+    case OP_TEXTURE: case OP_TEXTURE_QUERY: return channels_of(i) < 2 ? 1 : 2;
+    case OP_LOAD: case OP_LOAD_CONSTANT: case OP_ATOMIC: case OP_SURFACE_LOAD:
+        return i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
     case OP_MATRIX_LOAD: return i->aux;
     default: return 1;
     }
+}
+
+/* Words of the second vector that is written. */
+u32 words_written_beside(const Ins *i) {
+    const int fetches = i->op == OP_TEXTURE || i->op == OP_TEXTURE_QUERY;
+    return fetches && channels_of(i) > 2 ? channels_of(i) - 2 : 0;
 }
 
 /* Any function of what is read, lane by lane. Whether more is known of some of it. */
@@ -147,6 +156,8 @@ void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m) {
     follow_operation(&f);
     const u32 words = words_written(i);
     for (u32 k = 0; k < words; k++) keep_result(&f, registers_of(o, w, i->d[0]) + k * LANES, &f.d[k], lanes, guard);
+    for (u32 k = 0; k < words_written_beside(i); k++)
+        keep_result(&f, registers_of(o, w, i->d[1]) + k * LANES, &f.d[words + k], lanes, guard);
     for (int k = 0; k < 2; k++) {
         if (i->pd[k] == PREDICATE_DISCARD) continue;
         if (i->pd[k] > PT && i->pd[k] <= UPT) f.m = together(w);

@@ -64,6 +64,7 @@ static inline void set_result(Follow *f, u16 origin) {
 
 u32 words_read(const Ins *i, int k);
 u32 words_written(const Ins *i);
+u32 words_written_beside(const Ins *i);
 void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m);
 int follow_any(Follow *f);
 void mix_lanes(Follow *f);

@@ -4,6 +4,7 @@
 #include "memory.h"
 #include "operations.h"
 #include "space.h"
+#include "texture.h"
 
 enum { SECTOR_BITS = 5, BANK_BITS = 7 }; /* of a sector and of a turn of all banks, in bytes */
 
@@ -171,6 +172,13 @@ static void follow_bulk(Follow *f) {
     f->o->of_shared = DATA;
 }
 
+/* A fetch from a texture, or an access of a surface, whose addresses no affine function describes. */
+static void follow_texture(Follow *f) {
+    for (int k = 0; k < SOURCES; k++)
+        note(&f->o->of[f->c->pc].address, kind_of_lanes(read_origins(f->o, f->w, f->i, k), f->m));
+    if (f->i->op != OP_TEXTURE_QUERY) set_result(f, DATA);
+}
+
 /* An access to memory. Whether it is one. */
 int follow_access(Follow *f) {
     switch (f->i->op) {
@@ -183,6 +191,9 @@ int follow_access(Follow *f) {
     case OP_TENSOR_LOAD: case OP_TENSOR_STORE: case OP_BULK_LOAD: case OP_BULK_STORE: case OP_BULK_SHARED:
     case OP_STORE_ASYNC:
         follow_bulk(f);
+        return 1;
+    case OP_TEXTURE: case OP_TEXTURE_QUERY: case OP_SURFACE_LOAD: case OP_SURFACE_STORE: case OP_SURFACE_REDUCE:
+        follow_texture(f);
         return 1;
     default: return 0;
     }

@@ -51,6 +51,9 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
     OP(SHFL) OP(VOTE) OP(ELECT) OP(MATCH) OP(REDUX) OP(R2UR) OP(READ_SPECIAL) OP(CLOCK64) \
     OP(BARRIER_READ) OP(BARRIER_WRITE) OP(BARRIER_MOVE) OP(BARRIER_RESULT)
 
+#define TEXTURE_OPS(OP)                                                                  \
+    OP(TEXTURE) OP(TEXTURE_QUERY) OP(SURFACE_LOAD) OP(SURFACE_STORE) OP(SURFACE_REDUCE)
+
 #define CHECK_OPS(OP)                                                                     \
     OP(CHECK_LOAD) OP(CHECK_STORE) OP(CHECK_ATOMIC) OP(CHECK_COPY_ASYNC) OP(CHECK_COMMIT) \
     OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_COLLECTIVE) OP(CHECK_MATRIX_LOAD)             \
@@ -59,7 +62,7 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 #define DATA_OPS(OP)                                                                           \
     INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \
     SPECIAL_OPS(OP) MEMORY_OPS(OP) MATRIX_OPS(OP) ATOMIC_OPS(OP) MBARRIER_OPS(OP) BULK_OPS(OP) \
-    WARP_OPS(OP) CHECK_OPS(OP)
+    WARP_OPS(OP) TEXTURE_OPS(OP) CHECK_OPS(OP)
 
 /* Operations that decide where lanes go on; every other one goes on with the next instruction, and so
  * do those of the second list without a lane whose guard is true. */

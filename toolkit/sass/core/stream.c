@@ -5,8 +5,7 @@
 #include "costs.h"
 #include "lanes.h"
 
-enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_LINES_OF_STEP = 255,
-       MOST_OF_RUN = 0xffff };
+enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_OF_RUN = 0xffff };
 #define TAG_BANK_HIGH 0x1ad5daull /* bits of a line's number whose parity is a bit of its bank */
 #define TAG_BANK_LOW 0x1f7ab5ull
 #define SPREAD_SPACE (1ull << 46) /* addresses, apart from those of all buffers */

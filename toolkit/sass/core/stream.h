@@ -6,6 +6,8 @@
 
 #include "grow.h"
 
+enum { MOST_LINES_OF_STEP = 255 };
+
 /* Python reads it as it is here. */
 struct Stream {
     Step *steps;

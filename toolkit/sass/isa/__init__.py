@@ -5,7 +5,18 @@ operation of the native core executes it and where its operands are. An error na
 modifier or operand that no function declares.
 """
 
-from toolkit.sass.isa import bulk, control, convert, double, floating, half, integer, memory, warp
+from toolkit.sass.isa import (
+    bulk,
+    control,
+    convert,
+    double,
+    floating,
+    half,
+    integer,
+    memory,
+    texture,
+    warp,
+)
 from toolkit.sass.isa.registry import REGISTRY, Semantics, lower
 
 __all__ = [
@@ -20,5 +31,6 @@ __all__ = [
     "integer",
     "lower",
     "memory",
+    "texture",
     "warp",
 ]

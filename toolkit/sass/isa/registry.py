@@ -207,7 +207,7 @@ class Lowering(Slots):
         operation: str = "",
         *,
         operands: Sequence[Operand] | None = None,
-        **more: int,
+        **more: Any,
     ) -> None:
         """The instruction is `operation` (by default its opcode), if its operands have a form.
 
@@ -255,6 +255,7 @@ class Lowering(Slots):
         operation: str,
         *,
         d: Operand | int | None = None,
+        d2: Operand | None = None,
         s: Iterable[Source | int] = (),
         pd: Iterable[Operand] = (),
         ps: Iterable[Operand] = (),
@@ -263,8 +264,8 @@ class Lowering(Slots):
         aux: int = 0,
         imm: int = 0,
     ) -> None:
-        """The instruction is `operation`: it writes `d` and reads the vectors `s`, writes the
-        predicates `pd` and reads `ps`.
+        """The instruction is `operation`: it writes `d` and `d2` and reads the vectors `s`, writes
+        the predicates `pd` and reads `ps`.
 
         What is not given is: results discarded, sources zero, predicates read false.
         """
@@ -281,7 +282,7 @@ class Lowering(Slots):
                 PT if guard is None else self.predicate(guard),
                 self.opcode.startswith("U") or self.opcode in _UNIFORM,
                 flags,
-                [self._written(d), self._discard],
+                [self._written(d), self._written(d2)],
                 _filled([x.slot for x in sources], SOURCES, POOL),
                 _filled([x.mod for x in sources], SOURCES, 0),
                 _filled([self.predicate_out(x) for x in pd], 2, PREDICATE_DISCARD),

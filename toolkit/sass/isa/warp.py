@@ -69,12 +69,22 @@ def redux(i: Lowering) -> None:
     i.form("d u32", "REDUX", flags=flags, aux=i.choice(REDUCTIONS, REDUCTIONS["AND"]))
 
 
-@on_words("R2UR", modifiers="BROADCAST")
+@on_words("R2UR", modifiers="BROADCAST OR")
 def r2ur(i: Lowering) -> None:
-    """[predicate out: lanes with a different value,] d, a; .BROADCAST takes one lane's too."""
-    form = "P d u32" if is_predicate(i.operands[0]) else "d u32"
-    if to_uniform(i.operands[-2]):
-        i.form(form, flags=TO_UNIFORM)
+    """[predicate out: lanes with a different value,] d, a; .BROADCAST takes one lane's too.
+
+    With .OR the predicate stays true where it was.
+    """
+    *predicates, d, a = i.operands
+    if to_uniform(d) and len(predicates) <= 1 and all(map(is_predicate, predicates)):
+        i.emit(
+            "R2UR",
+            d=d,
+            s=[i.u32(a)],
+            pd=predicates,
+            ps=predicates if "OR" in i.modifiers else [],
+            flags=TO_UNIFORM,
+        )
 
 
 @opcode("S2R", "S2UR")
