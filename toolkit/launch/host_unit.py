@@ -1,0 +1,616 @@
+"""Host code of a source as parse trees: what is declared, assigned and called, and where.
+
+The source and the headers beside it are read in their order. Directives are followed: what an
+`#if` leaves out is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tree_sitter import Node
+
+from toolkit.machine_code.source_tree import tree_of
+
+MOST_HEADERS = 64
+_BLOCKS = ("compound_statement", "translation_unit", "declaration_list", "case_statement")
+_SCOPES = (*_BLOCKS, "for_statement", "for_range_loop", "function_definition", "lambda_expression")
+_SCOPES += ("template_declaration", "field_declaration_list", "if_statement", "while_statement")
+_LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
+_UNCONDITIONAL = ("expression_statement", "parenthesized_expression", "comma_expression")
+_UNCONDITIONAL += ("init_declarator", "declaration", "assignment_expression")
+_CONDITIONALS = ("preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else", "preproc_elifdef")
+# What the host compiler of a CUDA toolkit defines, and what it certainly does not.
+_PREDEFINED = {"__CUDACC__": "1", "__NVCC__": "1", "__cplusplus": "201703L", "__linux__": "1"}
+_UNDEFINED = ("__CUDACC_RTC__", "__CUDA_ARCH__", "__HIPCC__", "__CYGWIN__", "__APPLE__")
+_FROM_HEADERS = re.compile(r"__|CUDA|CUDNN|CUBLAS|CUB_|THRUST_|NV_")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A place in one of the files, in bytes."""
+
+    file: int
+    at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Macro:
+    """A macro; `parameters` are None of one without parentheses."""
+
+    parameters: tuple[str, ...] | None
+    body: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Variable:
+    """A declared variable: its declaration, its declarator, and the range where it is visible."""
+
+    name: str
+    declaration: Node
+    declarator: Node
+    place: Place
+    scope: tuple[int, int]
+    is_global: bool
+    kind: str  # "variable", "parameter" or "element" of a range loop
+
+    @property
+    def type_text(self) -> str:
+        node = self.declaration.child_by_field_name("type")
+        return text_of(node) if node is not None else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Write:
+    """A change of a variable. `path` is ".x" of a field; `value` None of what is not known.
+
+    `home` is the block that certainly executes it, None where it depends on a condition.
+    """
+
+    place: Place
+    path: str
+    value: Node | None
+    home: tuple[int, int] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """An address of a variable, or a variable as an argument, in a call of a function."""
+
+    place: Place
+    function: str
+    position: int
+    is_address: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Function:
+    """A function definition; `templates` are the names of its template parameters."""
+
+    name: str
+    node: Node
+    file: int
+    parameters: tuple[Node, ...]
+    templates: tuple[str, ...]
+    is_kernel: bool
+
+    @property
+    def parameter_names(self) -> list[str | None]:
+        return [name_of_declarator(one) for one in self.parameters]
+
+    def takes_reference(self, position: int) -> bool:
+        """True if the callee may change its argument at this position."""
+        if position >= len(self.parameters):
+            return False
+        return "&" in text_of(self.parameters[position]).partition("=")[0]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Call:
+    """A call of a function, a launch of a kernel where `launch` is its <<<...>>>."""
+
+    name: str
+    node: Node
+    place: Place
+    launch: Node | None
+
+
+@dataclass
+class HostUnit:
+    """The files of one source. `name_of_file` and `texts` are by the number of the file."""
+
+    macros: dict[str, Macro | None] = field(default_factory=dict)  # None: defined in several ways
+    names: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    functions: dict[str, list[Function]] = field(default_factory=lambda: defaultdict(list))
+    prototypes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    calls: list[Call] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)  # typedefs and aliases
+    structs: dict[str, Node] = field(default_factory=dict)
+    variables: dict[str, list[Variable]] = field(default_factory=lambda: defaultdict(list))
+    writes: dict[str, list[Write]] = field(default_factory=lambda: defaultdict(list))
+    uses: dict[str, list[Use]] = field(default_factory=lambda: defaultdict(list))
+    loops: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    enumerators: dict[str, Node] = field(default_factory=dict)
+    _off: set[int] = field(default_factory=set)
+
+    def variable(self, name: str, place: Place) -> Variable | None:
+        """The variable that a name means at a place; None if it is not declared in these files."""
+        found: Variable | None = None
+        for one in self.variables.get(name, ()):
+            if one.is_global:
+                found = found or one
+            elif one.place.file == place.file and one.scope[0] <= place.at < one.scope[1]:
+                is_before = one.place.at <= place.at
+                if is_before and (found is None or found.is_global or found.scope <= one.scope):
+                    found = one
+        return found
+
+    def function_at(self, place: Place) -> Function | None:
+        """The function that a place is in."""
+        for functions in self.functions.values():
+            for one in functions:
+                inside = one.node.start_byte <= place.at < one.node.end_byte
+                if one.file == place.file and inside:
+                    return one
+        return None
+
+    def writes_of(self, variable: Variable) -> list[Write]:
+        """Changes of a variable after its declaration, in order."""
+        found = (w for w in self.writes[variable.name] if self._is_of(w.place, variable))
+        return sorted(found, key=lambda write: (write.place.file, write.place.at))
+
+    def uses_of(self, variable: Variable) -> Iterator[Use]:
+        return (use for use in self.uses[variable.name] if self._is_of(use.place, variable))
+
+    def _is_of(self, place: Place, variable: Variable) -> bool:
+        return self.variable(variable.name, place) is variable
+
+    def loops_around(self, place: Place) -> list[tuple[int, int]]:
+        return [one for one in self.loops[place.file] if one[0] <= place.at < one[1]]
+
+    def active(self, node: Node) -> Iterator[Node]:
+        """A node and all below it that directives do not leave out."""
+        pending = [node]
+        while pending:
+            one = pending.pop()
+            if one.id in self._off:
+                continue
+            yield one
+            pending.extend(reversed(one.children))
+
+    # Reading.
+
+    def read(
+        self, text: str, name: str, header: Callable[[str], tuple[str, str] | None]
+    ) -> HostUnit:
+        """Add a file, and the headers that `header` finds: (name, text) of a quoted include."""
+        number = len(self.names)
+        self.names.append(name)
+        self.texts.append(text)
+        root = tree_of(text)
+        self._directives(root, header)
+        for node in self.active(root):
+            self._note(node, number)
+        return self
+
+    def _directives(
+        self, root: Node, header: Callable[[str], tuple[str, str] | None]
+    ) -> None:
+        pending = list(reversed(root.children))
+        while pending:
+            node = pending.pop()
+            if node.id in self._off:
+                continue
+            match node.type:
+                case "preproc_def" | "preproc_function_def":
+                    self._define(node)
+                case "preproc_call":
+                    words = text_of(node).split()
+                    if words[:1] == ["#undef"] and len(words) > 1:
+                        self.macros.pop(words[1], None)
+                case "preproc_include":
+                    path = node.child_by_field_name("path")
+                    quoted = text_of(path).strip() if path is not None else ""
+                    if quoted.startswith('"') and len(self.names) < MOST_HEADERS:
+                        found = header(quoted.strip('"'))
+                        if found is not None:
+                            self.read(found[1], found[0], header)
+                case "preproc_if" | "preproc_ifdef" | "preproc_elif" | "preproc_elifdef":
+                    self._decide(node)
+                    pending.extend(reversed(node.children))
+                case _:
+                    pending.extend(reversed(node.children))
+
+    def _define(self, node: Node) -> None:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is None:
+            return
+        listed = node.child_by_field_name("parameters")
+        parameters = (
+            tuple(text_of(one) for one in listed.named_children) if listed is not None else None
+        )
+        body = re.sub(r"\\\r?\n", " ", text_of(value)) if value is not None else ""
+        body = re.sub(r"//.*|/\*.*?\*/", " ", body).strip()
+        macro = Macro(parameters=parameters, body=body)
+        key = text_of(name)
+        self.macros[key] = macro if self.macros.get(key, macro) == macro else None
+
+    def _decide(self, node: Node) -> None:
+        """Mark the side of a conditional that is left out; none where that is not known."""
+        holds = self._condition(node)
+        alternative = node.child_by_field_name("alternative")
+        if holds is None:
+            return
+        if holds:
+            if alternative is not None:
+                self._off.add(alternative.id)
+            return
+        kept = {one.id for one in (alternative,) if one is not None}
+        names = (node.child_by_field_name("name"), node.child_by_field_name("condition"))
+        kept |= {one.id for one in names if one is not None}
+        self._off |= {one.id for one in node.children if one.is_named} - kept
+
+    def _condition(self, node: Node) -> bool | None:
+        name = node.child_by_field_name("name")
+        if name is not None:
+            is_defined = self._is_defined(text_of(name))
+            negated = node.children[0].type in ("#ifndef", "#elifndef")
+            return None if is_defined is None else is_defined != negated
+        condition = node.child_by_field_name("condition")
+        value = self._number(condition, 16) if condition is not None else None
+        return None if value is None else bool(value)
+
+    def _is_defined(self, name: str) -> bool | None:
+        if name in self.macros:
+            return True
+        if name in _UNDEFINED or not _FROM_HEADERS.match(name):
+            return False
+        return None
+
+    def _number(self, node: Node, depth: int) -> int | None:
+        """Value of the condition of a directive; None if it is not known."""
+        if depth == 0:
+            return None
+        children = node.named_children
+        match node.type:
+            case "number_literal":
+                return integer_of(text_of(node))
+            case "parenthesized_expression":
+                return self._number(children[0], depth) if children else None
+            case "preproc_defined":
+                known = self._is_defined(text_of(children[0])) if children else None
+                return None if known is None else int(known)
+            case "identifier":
+                name = text_of(node)
+                macro = self.macros.get(name)
+                if macro is None:
+                    return 0 if name not in self.macros and self._is_defined(name) is False else None
+                inner = expression(macro.body) if macro.parameters is None else None
+                return self._number(inner, depth - 1) if inner is not None else None
+            case "unary_expression" if children:
+                value = self._number(children[-1], depth)
+                sign = node.children[0].type
+                if value is None or sign not in ("!", "-", "+"):
+                    return None
+                return {"!": int(not value), "-": -value, "+": value}[sign]
+            case "binary_expression" if len(children) == 2:
+                return _logic(
+                    node.children[1].type, *(self._number(one, depth) for one in children)
+                )
+        return None
+
+    def _note(self, node: Node, file: int) -> None:
+        match node.type:
+            case "function_definition":
+                self._note_function(node, file)
+            case "declaration" | "parameter_declaration" | "optional_parameter_declaration":
+                self._note_declaration(node, file)
+            case "for_range_loop":
+                self._note_declaration(node, file)
+                self.loops[file].append((node.start_byte, node.end_byte))
+            case "for_statement" | "while_statement" | "do_statement":
+                first = node.child_by_field_name("initializer")
+                begin = first.end_byte if first is not None else node.start_byte
+                self.loops[file].append((begin, node.end_byte))
+            case "assignment_expression":
+                target, value = (node.child_by_field_name(x) for x in ("left", "right"))
+                plain = text_of(node.child_by_field_name("operator")) == "="
+                self._note_write(target, value if plain else None, node, file)
+            case "update_expression":
+                self._note_write(node.child_by_field_name("argument"), None, node, file)
+            case "binary_expression" if node.children[1].type == ">>":
+                if re.match(r"\s*(std::)?\w*(cin|stream|file|in)\b", text_of(node)):
+                    self._note_write(node.children[2], None, node, file)
+            case "call_expression":
+                self._note_call(node, file)
+            case "type_definition":
+                declarator = node.child_by_field_name("declarator")
+                kind = node.child_by_field_name("type")
+                if declarator is not None and kind is not None:
+                    self.types[text_of(declarator)] = text_of(kind)
+                    if kind.type == "struct_specifier":
+                        self.structs[text_of(declarator)] = kind
+            case "alias_declaration":
+                name, kind = (node.child_by_field_name(x) for x in ("name", "type"))
+                if name is not None and kind is not None:
+                    self.types[text_of(name)] = text_of(kind)
+            case "struct_specifier" | "class_specifier":
+                name = node.child_by_field_name("name")
+                if name is not None and node.child_by_field_name("body") is not None:
+                    self.structs[text_of(name)] = node
+            case "enumerator":
+                name, value = (node.child_by_field_name(x) for x in ("name", "value"))
+                if name is not None and value is not None:
+                    self.enumerators[text_of(name)] = value
+
+    def _note_function(self, node: Node, file: int) -> None:
+        declarator = node.child_by_field_name("declarator")
+        while declarator is not None and declarator.type != "function_declarator":
+            declarator = declarator.child_by_field_name("declarator")
+        name = declarator.child_by_field_name("declarator") if declarator is not None else None
+        if declarator is None or name is None:
+            return
+        listed = declarator.child_by_field_name("parameters")
+        outside = node.parent
+        templates = list[str]()
+        if outside is not None and outside.type == "template_declaration":
+            templates = list(map(_template_name, _template_parameters(outside)))
+        head = text_of(node).partition("{")[0]
+        found = Function(
+            name=text_of(name).rpartition("::")[2],
+            node=node,
+            file=file,
+            parameters=tuple(
+                one
+                for one in (listed.named_children if listed is not None else ())
+                if one.type.endswith("parameter_declaration")
+            ),
+            templates=tuple(templates),
+            is_kernel="__global__" in head,
+        )
+        self.functions[found.name].append(found)
+
+    def _note_declaration(self, node: Node, file: int) -> None:
+        kind = "parameter" if "parameter" in node.type else "variable"
+        kind = "element" if node.type == "for_range_loop" else kind
+        if kind == "parameter" and not _is_of_function(node):
+            return
+        scope = _ancestor(node, _SCOPES) if kind != "element" else node
+        if scope is None:
+            return
+        is_global = scope.type in ("translation_unit", "declaration_list")
+        for declarator in node.children_by_field_name("declarator"):
+            name = name_of_declarator(declarator)
+            if name is None:
+                continue
+            if declarator.type == "function_declarator" and (
+                is_global or constructor_arguments(declarator) is None
+            ):
+                listed = text_of(declarator.child_by_field_name("parameters"))
+                self.prototypes[name].append(listed)
+                continue
+            variable = Variable(
+                name=name,
+                declaration=node,
+                declarator=declarator,
+                place=Place(file=file, at=declarator.start_byte),
+                scope=(scope.start_byte, scope.end_byte),
+                is_global=is_global,
+                kind=kind,
+            )
+            self.variables[name].append(variable)
+
+    def _note_write(self, target: Node | None, value: Node | None, node: Node, file: int) -> None:
+        path = ""
+        while target is not None and target.type != "identifier":
+            inner = target.child_by_field_name("argument")
+            if target.type == "field_expression":
+                path = f".{text_of(target.child_by_field_name('field'))}{path}"
+            elif target.type == "parenthesized_expression" and target.named_children:
+                inner = target.named_children[0]
+            else:  # an element, or what a pointer points to
+                return
+            target = inner
+        if target is None:
+            return
+        write = Write(
+            place=Place(file=file, at=node.start_byte), path=path, value=value, home=_home(node)
+        )
+        self.writes[text_of(target)].append(write)
+
+    def _note_call(self, node: Node, file: int) -> None:
+        function, arguments = (node.child_by_field_name(x) for x in ("function", "arguments"))
+        if function is None or arguments is None:
+            return
+        launch = next((one for one in node.children if one.type == "kernel_call_syntax"), None)
+        name = name_of_callee(function)
+        place = Place(file=file, at=node.start_byte)
+        self.calls.append(Call(name=name, node=node, place=place, launch=launch))
+        for position, argument in enumerate(arguments.named_children):
+            is_address = False
+            one = uncast(argument)
+            if one.type == "pointer_expression" and text_of(one).startswith("&"):
+                is_address = True
+                one = one.child_by_field_name("argument") or one
+            while one.type == "field_expression" and is_address:
+                one = one.child_by_field_name("argument") or one
+            if one.type == "identifier" and launch is None:
+                use = Use(place=place, function=name, position=position, is_address=is_address)
+                self.uses[text_of(one)].append(use)
+
+
+def host_unit(
+    text: str, name: str, folder: Path | None, defines: Mapping[str, object], folders: tuple[Path, ...] = ()
+) -> HostUnit:
+    """The host code of a source, with the headers beside it, in `folder` or in `folders`."""
+    unit = HostUnit()
+    given = {name: str(int(x) if isinstance(x, bool) else x) for name, x in defines.items()}
+    for macro, body in (_PREDEFINED | given).items():
+        unit.macros[macro] = Macro(parameters=None, body=body)
+    seen = set[Path]()
+
+    def header(quoted: str) -> tuple[str, str] | None:
+        for place in (*filter(None, [folder]), *folders):
+            path = (place / quoted).resolve()
+            if path in seen or not path.is_file():
+                continue
+            seen.add(path)
+            try:
+                return path.name, path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                return None
+        return None
+
+    return unit.read(text, name, header)
+
+
+def text_of(node: Node | None) -> str:
+    return node.text.decode() if node is not None and node.text is not None else ""
+
+
+def expression(text: str) -> Node | None:
+    """The tree of an expression; None if the text is none."""
+    root = tree_of(f"int __value = {text};")
+    for node in root.children:
+        declarator = node.child_by_field_name("declarator")
+        if node.type == "declaration" and declarator is not None and not root.has_error:
+            return declarator.child_by_field_name("value")
+    return None
+
+
+def integer_of(text: str) -> int | None:
+    """The value of an integer literal."""
+    digits = re.sub(r"[uUlLzZ]+$", "", text.replace("'", ""))
+    try:
+        return int(digits, 8 if re.fullmatch(r"0[0-7]+", digits) else 0)
+    except ValueError:
+        return None
+
+
+def uncast(node: Node) -> Node:
+    """An expression without casts and parentheses around it."""
+    while True:
+        inner: Node | None = None
+        if node.type == "cast_expression":
+            inner = node.child_by_field_name("value")
+        elif node.type == "parenthesized_expression" and node.named_child_count == 1:
+            inner = node.named_children[0]
+        elif node.type == "call_expression":
+            function = text_of(node.child_by_field_name("function"))
+            arguments = node.child_by_field_name("arguments")
+            is_cast = re.match(r"(reinterpret|static|const)_cast\s*<", function)
+            if is_cast and arguments is not None and arguments.named_child_count == 1:
+                inner = arguments.named_children[0]
+        if inner is None:
+            return node
+        node = inner
+
+
+def name_of_callee(function: Node) -> str:
+    """`run` of `ns::run<256>`, `data` of `v.data`."""
+    match function.type:
+        case "template_function":
+            return name_of_callee(function.child_by_field_name("name") or function.children[0])
+        case "qualified_identifier":
+            return name_of_callee(function.child_by_field_name("name") or function.children[-1])
+        case "field_expression":
+            return text_of(function.child_by_field_name("field"))
+    return text_of(function)
+
+
+def name_of_declarator(node: Node) -> str | None:
+    """The name that a declarator, or a parameter declaration, declares."""
+    found: Node | None = node
+    while found is not None and found.type != "identifier":
+        inner = found.child_by_field_name("declarator")
+        if inner is None and found.type == "reference_declarator":
+            inner = next((x for x in found.named_children if x.type == "identifier"), None)
+        found = inner
+    return text_of(found) if found is not None else None
+
+
+def constructor_arguments(declarator: Node) -> list[Node] | None:
+    """The names in `dim3 grid(columns, rows)`, which parse as types of parameters; else None."""
+    listed = declarator.child_by_field_name("parameters")
+    found = []
+    for one in listed.named_children if listed is not None else ():
+        kind = one.child_by_field_name("type")
+        if kind is None or one.child_by_field_name("declarator") is not None:
+            return None
+        if kind.type not in ("type_identifier", "qualified_identifier"):
+            return None
+        found.append(kind)
+    return found or None
+
+
+def call_arguments(call: Node) -> list[Node]:
+    """Arguments of a call, in order; none where directives stand among them."""
+    listed = call.child_by_field_name("arguments")
+    found = [x for x in listed.named_children if x.type != "comment"] if listed is not None else []
+    return [] if any(one.type.startswith("preproc") for one in found) else found
+
+
+def _template_parameters(declaration: Node) -> list[Node]:
+    listed = declaration.child_by_field_name("parameters")
+    return list(listed.named_children) if listed is not None else []
+
+
+def _template_name(parameter: Node) -> str:
+    names = re.findall(r"[A-Za-z_]\w*", text_of(parameter).partition("=")[0])
+    return names[-1] if names else ""
+
+
+def _ancestor(node: Node, kinds: tuple[str, ...]) -> Node | None:
+    found = node.parent
+    while found is not None and found.type not in kinds:
+        found = found.parent
+    return found
+
+
+def _is_of_function(parameter: Node) -> bool:
+    """True for a parameter of a definition, not of a prototype or of a type."""
+    listed = parameter.parent
+    declarator = listed.parent if listed is not None else None
+    owner = declarator.parent if declarator is not None else None
+    while owner is not None and owner.type.endswith("declarator"):
+        owner = owner.parent
+    return owner is not None and owner.type in ("function_definition", "lambda_expression")
+
+
+def _home(node: Node) -> tuple[int, int] | None:
+    found = node.parent
+    while found is not None and found.type in _UNCONDITIONAL:
+        found = found.parent
+    while found is not None and found.type in _CONDITIONALS:
+        found = found.parent
+    if found is None or found.type not in _BLOCKS:
+        return None
+    return found.start_byte, found.end_byte
+
+
+def _logic(operator: str, a: int | None, b: int | None) -> int | None:
+    if operator == "&&" and 0 in (a, b):
+        return 0
+    if operator == "||" and (a or b):
+        return 1
+    if a is None or b is None:
+        return None
+    known: dict[str, Callable[[int, int], int]] = {
+        "&&": lambda x, y: int(bool(x and y)),
+        "||": lambda x, y: int(bool(x or y)),
+        "==": lambda x, y: int(x == y),
+        "!=": lambda x, y: int(x != y),
+        "<": lambda x, y: int(x < y),
+        ">": lambda x, y: int(x > y),
+        "<=": lambda x, y: int(x <= y),
+        ">=": lambda x, y: int(x >= y),
+        "+": lambda x, y: x + y,
+        "-": lambda x, y: x - y,
+        "*": lambda x, y: x * y,
+    }
+    return known[operator](a, b) if operator in known else None
