@@ -32,6 +32,7 @@ from toolkit.launch.host_values import (
     Number,
     UnknownValueError,
 )
+from toolkit.machine_code.signature import Declared, declared
 
 Extent = tuple[int, int, int]
 MOST_FRAMES = 16  # calls of a function that launches
@@ -76,8 +77,8 @@ class HostLaunch:
     block: Extent | None
     shared_bytes: int | None
     arguments: tuple[HostArgument, ...]
-    #: types that the template arguments give the parameters, by the parameter's name
-    types: Mapping[str, str]
+    #: the parameters as the kernel declares them, with plain types where they are known
+    parameters: tuple[Declared, ...] | None
 
     @property
     def unknown(self) -> int:
@@ -202,7 +203,7 @@ class _Reading:
             block=block,
             shared_bytes=int(shared.value) if shared is not None else None,
             arguments=tuple(map(self._argument, self._arguments)),
-            types={name: text for name, text in templates.items() if text is not None},
+            parameters=self._parameters,
         )
 
     @cached_property
@@ -249,6 +250,13 @@ class _Reading:
             return self._evaluator.number(node, self.call.place, frame or self.frame)
         except UnknownValueError:
             return None
+
+    @property
+    def _parameters(self) -> tuple[Declared, ...] | None:
+        definition = self._definition
+        if definition is None:
+            return None
+        return declared_parameters(self.unit, definition, self._templates)
 
     # Template arguments.
 
@@ -494,6 +502,25 @@ class _Arrays:
                 continue
             if text_of(uncast(nodes[0])) == pointer:
                 yield self._size(nodes[1], call, frame)
+
+
+def declared_parameters(
+    unit: HostUnit, kernel: Function, templates: Mapping[str, str | None]
+) -> tuple[Declared, ...]:
+    """The parameters of a kernel, with types that macros, typedefs and templates stand for."""
+    found, evaluator = [], Evaluator(unit=unit)
+    for one in kernel.parameters:
+        text = " ".join(text_of(one).split())
+        kind = one.child_by_field_name("type")
+        if text == "void":
+            continue
+        if kind is not None:
+            name = text_of(kind)
+            plain = templates.get(name) or evaluator.type_text(name, OUTSIDE)
+            if plain != name:
+                text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", plain, text, count=1)
+        found.append(declared(text))
+    return tuple(found)
 
 
 def _path(node: Node) -> tuple[Node, str]:

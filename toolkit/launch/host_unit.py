@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tree_sitter import Node
 
 from toolkit.machine_code.source_tree import tree_of
+from toolkit.store.user_files import read_file
 
 MOST_HEADERS = 64
 _BLOCKS = ("compound_statement", "translation_unit", "declaration_list", "case_statement")
@@ -28,6 +30,10 @@ _CONDITIONALS = ("preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else", 
 _PREDEFINED = {"__CUDACC__": "1", "__NVCC__": "1", "__cplusplus": "201703L", "__linux__": "1"}
 _UNDEFINED = ("__CUDACC_RTC__", "__CUDA_ARCH__", "__HIPCC__", "__CYGWIN__", "__APPLE__")
 _FROM_HEADERS = re.compile(r"__|CUDA|CUDNN|CUBLAS|CUB_|THRUST_|NV_")
+
+
+# The name and the text of a quoted include, and what finds its own includes
+Header = Callable[[str], "tuple[str, str, Header] | None"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,10 +191,8 @@ class HostUnit:
 
     # Reading.
 
-    def read(
-        self, text: str, name: str, header: Callable[[str], tuple[str, str] | None]
-    ) -> HostUnit:
-        """Add a file, and the headers that `header` finds: (name, text) of a quoted include."""
+    def read(self, text: str, name: str, header: Header) -> HostUnit:
+        """Add a file, and the headers that `header` finds."""
         number = len(self.names)
         self.names.append(name)
         self.texts.append(text)
@@ -198,9 +202,7 @@ class HostUnit:
             self._note(node, number)
         return self
 
-    def _directives(
-        self, root: Node, header: Callable[[str], tuple[str, str] | None]
-    ) -> None:
+    def _directives(self, root: Node, header: Header) -> None:
         pending = list(reversed(root.children))
         while pending:
             node = pending.pop()
@@ -219,7 +221,7 @@ class HostUnit:
                     if quoted.startswith('"') and len(self.names) < MOST_HEADERS:
                         found = header(quoted.strip('"'))
                         if found is not None:
-                            self.read(found[1], found[0], header)
+                            self.read(found[1], found[0], found[2])
                 case "preproc_if" | "preproc_ifdef" | "preproc_elif" | "preproc_elifdef":
                     self._decide(node)
                     pending.extend(reversed(node.children))
@@ -445,28 +447,34 @@ class HostUnit:
 
 
 def host_unit(
-    text: str, name: str, folder: Path | None, defines: Mapping[str, object], folders: tuple[Path, ...] = ()
+    text: str,
+    name: str,
+    folder: Path | None,
+    defines: Mapping[str, object] | None = None,
+    folders: Sequence[Path] = (),
 ) -> HostUnit:
-    """The host code of a source, with the headers beside it, in `folder` or in `folders`."""
+    """The host code of a source, with the headers of its own, beside it or in `folders`."""
     unit = HostUnit()
-    given = {name: str(int(x) if isinstance(x, bool) else x) for name, x in defines.items()}
+    given = {k: str(int(x) if isinstance(x, bool) else x) for k, x in (defines or {}).items()}
     for macro, body in (_PREDEFINED | given).items():
         unit.macros[macro] = Macro(parameters=None, body=body)
     seen = set[Path]()
 
-    def header(quoted: str) -> tuple[str, str] | None:
-        for place in (*filter(None, [folder]), *folders):
-            path = (place / quoted).resolve()
-            if path in seen or not path.is_file():
-                continue
-            seen.add(path)
-            try:
-                return path.name, path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError):
-                return None
-        return None
+    def reader(own: Path | None) -> Header:
+        def header(quoted: str) -> tuple[str, str, Header] | None:
+            for place in (*filter(None, [own]), *folders):
+                path = (place / quoted).resolve()
+                if path in seen:
+                    continue
+                with suppress(OSError, ValueError):
+                    content = read_file(path).decode()
+                    seen.add(path)
+                    return path.name, content, reader(path.parent)
+            return None
 
-    return unit.read(text, name, header)
+        return header
+
+    return unit.read(text, name, reader(folder))
 
 
 def text_of(node: Node | None) -> str:

@@ -88,7 +88,7 @@ def _kernels(source: str) -> Iterator[tuple[str, tuple[Declared, ...]]]:
         found = _name_and_parameters(plain, start.end())
         if found is not None:
             name, parameters = found
-            yield name, tuple(map(_declared, _split(parameters)))
+            yield name, tuple(map(declared, _split(parameters)))
 
 
 def _name_and_parameters(text: str, start: int) -> tuple[str, str] | None:
@@ -126,7 +126,8 @@ def _split(parameters: str) -> list[str]:
     return [] if stripped in ([""], ["void"]) else stripped
 
 
-def _declared(text: str) -> Declared:
+def declared(text: str) -> Declared:
+    """A parameter by the text of its declaration, such as "const float *x"."""
     bare = _NO_TYPE.sub(" ", text.partition("=")[0])
     match = re.fullmatch(r"(?P<type>.*?[\s*&>])(?P<name>[A-Za-z_]\w*)\s*(?P<array>(\[.*\])*)", bare)
     if match is None or match["name"] in _PLAIN:

@@ -302,7 +302,9 @@ def _checked(
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         atomics=recorded_atomics(keepers) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
-        origins=origins_of(keepers[0], len(bound.lowered.program)) if bound.regions else None,
+        origins=origins_of(keepers[0], len(bound.lowered.program), len(bound.buffers))
+        if bound.regions
+        else None,
     )
 
 

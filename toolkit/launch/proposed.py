@@ -1,0 +1,320 @@
+"""The launch of a kernel that a caller leaves open in part: what host code says fills it in.
+
+What the caller gives wins, one value by one. What nobody knows is named, with its type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from analysis.errors import InputError, UnknownNameError
+from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
+from toolkit.launch.host_unit import host_unit
+from toolkit.launch.host_values import Number, UnknownValueError, converted
+from toolkit.machine_code.kernel_names import TEMPLATES, alike, numbered
+from toolkit.machine_code.signature import Declared, kernel_names, signature
+
+ANY_VALUE = 1024  # of a scalar that is not known yet, to see what follows from it
+_KINDS = {"int": "i", "uint": "u", "float": "f"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """An array of `count` elements; `dtype` is NumPy's name of their type."""
+
+    dtype: str
+    count: int
+
+
+Proposal = np.generic | Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposed:
+    """A launch, as far as it is known.
+
+    `arguments` has what host code says of the parameters that the caller leaves open, by position;
+    `missing` are the positions that neither says, `implied` those that follow from other missing
+    values. `launch` is the one in host code, `others` are the lines of other launches of the
+    kernel.
+    """
+
+    kernel: str | None
+    declared: tuple[Declared, ...] | None
+    grid: Extent | None
+    block: Extent | None
+    shared_bytes: int
+    arguments: Mapping[int, Proposal]
+    missing: tuple[int, ...]
+    implied: frozenset[int | str]
+    launch: HostLaunch | None
+    others: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceLaunches:
+    """The kernels of a source, and the launches that its host code makes."""
+
+    text: str
+    name: str
+    folder: Path | None = None
+    defines: Mapping[str, object] = field(default_factory=dict)
+    folders: Sequence[Path] = ()
+
+    @cached_property
+    def code(self) -> HostCode:
+        return HostCode(
+            host_unit(self.text, self.name, self.folder, self.defines, self.folders)
+        )
+
+    @cached_property
+    def launches(self) -> list[HostLaunch]:
+        return self.code.launches()
+
+    @cached_property
+    def kernels(self) -> list[str]:
+        """Kernels in the order of the source; a template once per instantiation of host code.
+
+        A template that host code does not launch is "gemm<...>".
+        """
+        unit, found = self.code.unit, list[str]()
+        known = [one.name for each in unit.functions.values() for one in each if one.is_kernel]
+        for name in dict.fromkeys([*kernel_names(self.text), *known]):
+            launched = [one.name for one in self.launches if one.kernel == name and one.name]
+            if launched:
+                found += dict.fromkeys(launched)
+            elif any(one.templates for one in unit.functions.get(name, ())):
+                found.append(f"{name}<...>")
+            else:
+                found.append(name)
+        return found
+
+    @property
+    def has_unread_headers(self) -> bool:
+        """True if a header of its own is not found: it may hold kernels."""
+        own = re.findall(r'^\s*#\s*include\s*"([^"]+)"', "\n".join(self.code.unit.texts), re.M)
+        return not {Path(one).name for one in own} <= set(self.code.unit.names)
+
+    def chosen(self, kernel: str | None) -> str | None:
+        """The name of the kernel that is meant, with its template arguments.
+
+        None if no kernel is seen. Raises InputError for a number or a name that is not there, and
+        without a name for several kernels.
+        """
+        kernels = self.kernels
+        if kernel is None:
+            if len(kernels) > 1:
+                raise InputError(
+                    f"{self.name} holds {len(kernels)} kernels: say which one, by name or by "
+                    f"number (-k 1): {numbered(kernels)}"
+                )
+            kernel = kernels[0] if kernels else None
+            if kernel is not None and kernel.endswith("<...>"):
+                raise InputError(f"{self.name} holds no kernel, only {kernel} ({TEMPLATES})")
+            return kernel
+        if kernel.isdecimal():
+            if not 1 <= int(kernel) <= len(kernels):
+                raise UnknownNameError("kernel", kernel, kernels)
+            kernel = kernels[int(kernel) - 1]
+        if kernel.endswith("<...>"):
+            raise InputError(
+                f"{kernel} is never instantiated in {self.name}: name its template arguments "
+                f"({TEMPLATES})"
+            )
+        return self._instantiated(kernel)
+
+    def _instantiated(self, kernel: str) -> str:
+        name = kernel.partition("<")[0].rpartition("::")[2].strip()
+        if any(alike(kernel, one) for one in self.kernels) or "<" in kernel:
+            known = {one.partition("<")[0].rpartition("::")[2] for one in self.kernels}
+            if known and name not in known and not self.has_unread_headers:
+                raise UnknownNameError("kernel", kernel, self.kernels)
+            return kernel
+        same = [one for one in self.kernels if one.partition("<")[0].rpartition("::")[2] == name]
+        if not same:
+            if self.kernels and not self.has_unread_headers and not kernel.startswith("_Z"):
+                raise UnknownNameError("kernel", kernel, self.kernels)
+            return kernel
+        if len(same) > 1:
+            raise InputError(f"{kernel} is a template: say which one: {', '.join(same)}")
+        if same[0].endswith("<...>"):
+            raise InputError(
+                f"{kernel} is a template that {self.name} never instantiates: name its template "
+                f"arguments ({TEMPLATES})"
+            )
+        return same[0] if "<" in same[0] else kernel
+
+    def proposed(
+        self,
+        kernel: str | None,
+        *,
+        given: Mapping[int | str, np.generic | None],
+        grid: Extent | None = None,
+        block: Extent | None = None,
+        shared_bytes: int | None = None,
+        line: int | None = None,
+    ) -> Proposed:
+        """The launch of a kernel, by its name with template arguments.
+
+        `given` maps positions and names of parameters to values, None for arrays. `line` is that
+        of the launch to take. Raises InputError for a line or a name that is not there.
+        """
+        declared = self._declared(kernel)
+        names = [one.name for one in declared or ()]
+        if unknown := [x for x in given if isinstance(x, str) and x not in names]:
+            raise UnknownNameError("parameter", str(unknown[0]), [x for x in names if x])
+        scalars = {
+            names[k] if isinstance(k, int) else k: value
+            for k, value in given.items()
+            if value is not None and (isinstance(k, str) or k < len(names))
+        }
+        values = {
+            name: Number(value.item(), _kind_of(value))
+            for name, value in scalars.items()
+            if name is not None and value.dtype.kind in "iufb"
+        }
+        own = [one for one in self.code.launches(values) if self._is_of(one, kernel)]
+        if line is not None:
+            at = [one for one in own if one.line == line]
+            if not at:
+                lines = sorted({one.line for one in own})
+                what = f"{kernel or 'a kernel'} is not launched in line {line}"
+                there = f"choose one of {', '.join(map(str, lines))}" if lines else "no line does"
+                raise InputError(f"{self.name}: {what}: {there}")
+            own = at
+        positions = {names.index(k) if isinstance(k, str) else k for k in given}
+        found = [
+            self._of(one, kernel, declared, positions, grid, block, shared_bytes) for one in own
+        ]
+        if not found:
+            return self._of(None, kernel, declared, positions, grid, block, shared_bytes)
+        best = min(found, key=lambda one: _open(one))
+        assert best.launch is not None, "each has one"
+        others = sorted({one.line for one in own} - {best.launch.line})
+        return _with_implied(best, self.code, values, others)
+
+    def _is_of(self, launch: HostLaunch, kernel: str | None) -> bool:
+        if kernel is None:
+            return True
+        if launch.name is not None and "<" in kernel:
+            return alike(launch.name, kernel)
+        return launch.kernel == kernel.partition("<")[0].rpartition("::")[2]
+
+    def _declared(self, kernel: str | None) -> tuple[Declared, ...] | None:
+        """The parameters, with plain types where a launch or the name tells them."""
+        if kernel is None:
+            return None
+        launched = [one.parameters for one in self.launches if self._is_of(one, kernel)]
+        known = [one for one in launched if one is not None]
+        if known:
+            return known[0]
+        name = kernel.partition("<")[0].rpartition("::")[2].strip()
+        functions = [x for x in self.code.unit.functions.get(name, ()) if x.is_kernel]
+        if len(functions) == 1:
+            texts = [x.strip() for x in kernel.partition("<")[2].rstrip("> ").split(",")]
+            templates = dict(zip(functions[0].templates, texts, strict=False))
+            return declared_parameters(self.code.unit, functions[0], templates)
+        return signature(self.text, kernel)
+
+    def _of(
+        self,
+        launch: HostLaunch | None,
+        kernel: str | None,
+        declared: tuple[Declared, ...] | None,
+        given: set[int],
+        grid: Extent | None,
+        block: Extent | None,
+        shared_bytes: int | None,
+    ) -> Proposed:
+        arguments, missing = dict[int, Proposal](), []
+        for position, parameter in enumerate(declared or ()):
+            if position in given:
+                continue
+            proposal = _proposal(launch, position, parameter) if launch else None
+            if proposal is None:
+                missing.append(position)
+            else:
+                arguments[position] = proposal
+        if shared_bytes is None:
+            shared_bytes = launch.shared_bytes if launch else 0
+        return Proposed(
+            kernel=kernel,
+            declared=declared,
+            grid=grid or (launch.grid if launch else None),
+            block=block or (launch.block if launch else None),
+            shared_bytes=shared_bytes if shared_bytes is not None else -1,
+            arguments=arguments,
+            missing=tuple(missing),
+            implied=frozenset(),
+            launch=launch,
+        )
+
+
+def _open(one: Proposed) -> int:
+    return (
+        len(one.missing) + (one.grid is None) + (one.block is None) + (one.shared_bytes < 0)
+    )
+
+
+def _with_implied(
+    best: Proposed, code: HostCode, values: Mapping[str, Number], others: Sequence[int]
+) -> Proposed:
+    """The proposal, with what would be known if the missing scalars were."""
+    from dataclasses import replace
+
+    declared, launch = best.declared or (), best.launch
+    assert launch is not None, "it is of host code"
+    tried = dict(values)
+    for position in best.missing:
+        one = declared[position]
+        if not one.pointer and one.dtype is not None and one.name:
+            tried[one.name] = Number(ANY_VALUE, _kind_named(one.dtype))
+    implied = set[int | str]()
+    if len(tried) > len(values):
+        same = [x for x in code.launches(tried) if x.line == launch.line and x.file == launch.file]
+        for one in same:
+            implied |= {"grid"} if best.grid is None and one.grid else set()
+            implied |= {"block"} if best.block is None and one.block else set()
+            implied |= {"shared"} if best.shared_bytes < 0 and one.shared_bytes is not None else set()
+            for position in best.missing:
+                is_scalar = not declared[position].pointer
+                if not is_scalar and _proposal(one, position, declared[position]) is not None:
+                    implied.add(position)
+    return replace(best, implied=frozenset(implied), others=tuple(others))
+
+
+def _proposal(launch: HostLaunch, position: int, declared: Declared) -> Proposal | None:
+    """What host code says of one parameter; None if it does not tell."""
+    if position >= len(launch.arguments) or declared.dtype is None:
+        return None
+    argument, dtype = launch.arguments[position], np.dtype(declared.dtype)
+    if declared.pointer:
+        if argument.bytes is None or argument.bytes < dtype.itemsize:
+            return None
+        return Size(dtype=declared.dtype, count=argument.bytes // dtype.itemsize)
+    if argument.value is None:
+        return None
+    try:
+        value = converted(argument.value, _kind_named(declared.dtype)).value
+    except (UnknownValueError, KeyError):
+        return None
+    found: np.generic = dtype.type(value)
+    return found
+
+
+def _kind_of(value: np.generic) -> str:
+    return _kind_named(value.dtype.name)
+
+
+def _kind_named(dtype: str) -> str:
+    """Kind of host values for NumPy's name of a type: "i32" for "int32"."""
+    if dtype == "bool":
+        return "b8"
+    match = re.fullmatch(r"(u?int|float)(\d+)", dtype)
+    return f"{_KINDS[match[1]]}{match[2]}" if match else dtype
