@@ -5,6 +5,7 @@
     f32[1024]=unwritten     an output: `check` reports who reads it before it is written
     data.npy                a buffer as it was saved
     i32=4096                a value; 4096 alone where the source declares a plain type
+    n=4096, x=f32[1024]     the same by the name of the parameter
     struct:i32=1,f32=2.0    a struct by value, its fields aligned as in C
 
 Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 f32 f64 bool, or NumPy's or C's names for them.
@@ -90,6 +91,16 @@ def parse_arguments(
     """
     known = [*(declared or ()), *([None] * len(texts))]
     return [_at(position, text, known[position]) for position, text in enumerate(texts)]
+
+
+def is_type(name: str) -> bool:
+    """True for a name of a type, which may stand before `=` or `[`."""
+    return name in _NAMES or name in _AS_BITS
+
+
+def type_name(dtype: np.dtype[Any]) -> str:
+    """The name of a type here: "f32"."""
+    return next((name for name, known in TYPES.items() if known == dtype), dtype.name)
 
 
 def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) -> list[Argument]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError, shortened
+from analysis.geometry import Geometry
 from analysis.records.launch import AskedLaunch
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
@@ -23,11 +24,14 @@ from toolkit.cli.argument_syntax import (
     buffer_bytes,
     make_arguments,
     parse_arguments,
+    type_name,
 )
+from toolkit.cli.asked_launch import AskedOptions, refuse_sizes
 from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_of
 from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
+from toolkit.execution.guessed_sizes import guessed_sizes
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, WhenCounted
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from toolkit.gpu.sampling import Sampling
 
 Extent = tuple[int, int, int]
+SIZES_GUESSED = "Sizes of arrays are guessed"
 _OWN_HEADER = re.compile(r'^\s*#\s*include\s*"', re.MULTILINE)  # which may hold kernels
 
 
@@ -59,7 +64,8 @@ class Call:
     the architecture, None where no device of it is known.
     `saves` maps positions of buffers among the arguments to files. A `rung` by its name has no
     arguments here: those follow from its shape and the seed. `inner_lines` is as for `simulate`.
-    `constants` is the file of --constants.
+    `constants` is the file of --constants. `notes` say what host code told of the launch;
+    `has_guessed_sizes` where arrays are as large as addresses imply.
     """
 
     source: Path
@@ -82,6 +88,8 @@ class Call:
     rung: RungLaunch | None = None
     inner_lines: bool = False
     constants: str | None = None
+    notes: tuple[str, ...] = ()
+    has_guessed_sizes: bool = False
 
     def asked(self, kernel: str | None = None) -> AskedLaunch:
         """What records keep of it; `kernel` is the name, unless it is the one that was given."""
@@ -132,14 +140,23 @@ class Call:
         )
         if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):
             execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
-        return SimulatedCall(call=self, execution=execution)
+        return SimulatedCall(call=self, execution=self._with_notes(execution))
+
+    def _with_notes(self, execution: Execution) -> Execution:
+        """The result, which also says where the launch is from, and which sizes are guessed."""
+        doubts = [SIZES_GUESSED] if self.has_guessed_sizes else []
+        return replace(
+            execution,
+            notes=(*self.notes, *execution.notes),
+            uncertainty=". ".join(filter(None, [*doubts, execution.uncertainty])),
+        )
 
     def measure(self, compiled: Future[Source], sampling: Sampling) -> Execution:
         """Launch it on the GPU that is here, and time it. Raises as `toolkit.run` does."""
         from toolkit.gpu.launch import run
 
         rung = self.rung
-        return run(
+        measured = run(
             self._kernel(compiled),
             grid=self.grid,
             block=self.block,
@@ -147,6 +164,7 @@ class Call:
             dynamic_shared_bytes=self.dynamic_shared_bytes,
             samples=sampling,
         )
+        return self._with_notes(measured)
 
     def _kernel(self, compiled: Future[Source]) -> Kernel:
         """The machine code, as `simulate` executes it."""
@@ -171,13 +189,14 @@ class Call:
             for position, item in enumerate(self.arguments)
             if isinstance(item, BufferArgument) and item.fill == UNWRITTEN
         ]
-        return check(
+        checked = check(
             **self._launch(compiled),
             blocks=self.blocks or "all",
             unwritten=unwritten,
             advance=advance,
             announce=announce,
         )
+        return replace(checked, notes=(*self.notes, *checked.notes))
 
     def _launch(self, compiled: Future[Source]) -> dict[str, Any]:
         """Arguments that `simulate` and `check` have in common."""
@@ -231,6 +250,51 @@ class SimulatedCall:
         return {path: _npy(self.outputs[position]) for position, path in self.call.saves.items()}
 
 
+def call_of(
+    asked: AskedOptions,
+    compiled: Future[Source],
+    saves: Sequence[str] = (),
+    here: Device | None = None,
+) -> Call:
+    """The call of a launch, whose sizes are guessed where nobody says them.
+
+    `compiled` is its source (`compiled_beside`). Raises as `parse_call` does.
+    """
+    if all(one is not None for one in asked.arguments):
+        return replace(parse_call(asked.launch, saves, here), notes=asked.notes)
+    declared = asked.declared or ()
+    known = [k for k, one in enumerate(asked.arguments) if one is not None]
+    texts = [asked.arguments[k] or "" for k in known]
+    parsed = parse_arguments(texts, [declared[k] for k in known])
+    trial = replace(asked.launch, arguments=[])
+    kernel = parse_call(trial, (), here)._kernel(compiled)
+    arguments: list[Argument | None] = [None] * len(asked.arguments)
+    seed = chosen_seed(asked.launch.seed)
+    for k, one in zip(known, make_arguments(parsed, seed=seed), strict=True):
+        arguments[k] = one
+    types = {k: np.dtype(declared[k].dtype) for k, one in enumerate(arguments) if one is None}
+    geometry = Geometry(
+        grid=_extent("--grid", asked.launch.grid or ""),
+        block=_extent("--block", asked.launch.block or ""),
+        dynamic_shared_bytes=asked.launch.shared or 0,
+    )
+    found = guessed_sizes(kernel, geometry, arguments, types)
+    if found.needed:
+        refuse_sizes(asked, found.needed)
+    written = [
+        text
+        if text is not None
+        else f"{type_name(types[k])}[{found.sizes[k] // types[k].itemsize}]"
+        for k, text in enumerate(asked.arguments)
+    ]
+    listed = ", ".join(f"{declared[k].name or k} {written[k]}" for k in sorted(types))
+    return replace(
+        parse_call(replace(asked.launch, arguments=written), saves, here),
+        notes=(*asked.notes, f"sizes guessed from addresses and guards: {listed}"),
+        has_guessed_sizes=True,
+    )
+
+
 def parse_call(
     launch: KernelOptions, saves: Sequence[str] = (), here: Device | None = None
 ) -> Call:
@@ -280,12 +344,9 @@ def parse_call(
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
     text = None if launch.source.endswith(CUBIN) else read_source(source)[0]
-    try:
-        parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
-    except InputError:
-        if text and launch.kernel:
-            _check_kernel(text, launch.kernel)
-        raise
+    if text and launch.kernel:
+        _check_kernel(text, launch.kernel)
+    parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     return Call(
         source=source,
@@ -293,7 +354,7 @@ def parse_call(
         kernel=launch.kernel,
         grid=_extent("--grid", launch.grid),
         block=_extent("--block", launch.block),
-        dynamic_shared_bytes=launch.shared,
+        dynamic_shared_bytes=launch.shared or 0,
         written=tuple(arguments),
         arguments=parsed,
         defines=defines_of(launch),

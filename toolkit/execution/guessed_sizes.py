@@ -140,9 +140,7 @@ def _joined(origins: Collection[Origins]) -> NDArray[np.void]:
     return found
 
 
-def _all_extremes(
-    proof: Proof, run: RunBlocks
-) -> list[Run]:
+def _all_extremes(proof: Proof, run: RunBlocks) -> list[Run]:
     """The followed blocks of a proof, and the ends of each class: there addresses are highest."""
     ends = set[int]()
     for number in range(len(proof.leaders)):

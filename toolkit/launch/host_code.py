@@ -45,7 +45,9 @@ _ALLOCATIONS = {
     "cudaHostAlloc": 1,
     "hipMalloc": 1,
 }
-_VECTOR = re.compile(r"(?:thrust::|std::)?(?:\w+::)*(?:device|host|universal)?_?vector\s*<\s*(.+)>$")
+_VECTOR = re.compile(
+    r"(?:thrust::|std::)?(?:\w+::)*(?:device|host|universal)?_?vector\s*<\s*(.+)>$"
+)
 _RESIZES = {"resize", "push_back", "emplace_back", "assign", "insert", "clear", "swap", "erase"}
 
 
@@ -160,7 +162,7 @@ class HostCode:
                 continue
             if position < len(nodes):
                 arguments[name] = (nodes[position], call.place, outer)
-            elif (default := function.parameters[position].child_by_field_name("default_value")):
+            elif default := function.parameters[position].child_by_field_name("default_value"):
                 arguments[name] = (default, Place(file=function.file, at=0), OUTSIDE)
         written = template_arguments(call.node.child_by_field_name("function"))
         templates = {
@@ -435,9 +437,7 @@ class _Arrays:
         found = self.unit.variable(text_of(node), place) if node.type == "identifier" else None
         return found if found and _VECTOR.match(found.type_text.strip()) else None
 
-    def _allocations(
-        self, variable: Variable, path: str, frame: Frame
-    ) -> Iterator[int | None]:
+    def _allocations(self, variable: Variable, path: str, frame: Frame) -> Iterator[int | None]:
         """Bytes of each allocation of a pointer, None if they are not known."""
         for call in self.unit.calls:
             if call.name not in _ALLOCATIONS:
@@ -471,9 +471,7 @@ class _Arrays:
             return None
         return int(found.value) if found.value > 0 else None
 
-    def _by_functions(
-        self, variable: Variable, path: str, frame: Frame
-    ) -> Iterator[int | None]:
+    def _by_functions(self, variable: Variable, path: str, frame: Frame) -> Iterator[int | None]:
         """Allocations by a function that takes the address of the pointer."""
         if path:
             return
@@ -600,4 +598,3 @@ def _pointed_to(node: Node, unit: HostUnit, place: Place) -> str | None:
 def launches_of(unit: HostUnit, given: Mapping[str, Number] | None = None) -> list[HostLaunch]:
     """The launches of a unit, in the order of the source."""
     return HostCode(unit).launches(given)
-

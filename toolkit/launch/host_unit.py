@@ -291,7 +291,9 @@ class HostUnit:
                 name = text_of(node)
                 macro = self.macros.get(name)
                 if macro is None:
-                    return 0 if name not in self.macros and self._is_defined(name) is False else None
+                    return (
+                        0 if name not in self.macros and self._is_defined(name) is False else None
+                    )
                 inner = expression(macro.body) if macro.parameters is None else None
                 return self._number(inner, depth - 1) if inner is not None else None
             case "unary_expression" if children:

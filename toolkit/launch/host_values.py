@@ -82,7 +82,9 @@ _QUALIFIERS = re.compile(
     r"\b(?:const|constexpr|static|volatile|register|inline|extern|struct|std::|__restrict__)\s*"
 )
 # Functions that only read what an address points to
-_READS = re.compile(r"cudaMemcpyToSymbol|cudaLaunch|v?f?printf|cublas\w*(gemm|gemv|scal|axpy)", re.I)
+_READS = re.compile(
+    r"cudaMemcpyToSymbol|cudaLaunch|v?f?printf|cublas\w*(gemm|gemv|scal|axpy)", re.I
+)
 # Functions that take numbers by value
 _HARMLESS = re.compile(
     r"(cuda|cublas|curand|cu[A-Z]|std::)|(v|f|s|sn)?printf$|(check|CHECK)\w*$|\w*(CHECK|Check|check)"
@@ -251,9 +253,7 @@ class Evaluator:
         if value is None or inner is None or inner.type != "identifier":
             raise UnknownValueError  # of a pointer, a reference or an array
         if value.type in ("argument_list", "initializer_list"):
-            parts = [
-                self.number(x, variable.place, frame, depth) for x in value.named_children
-            ]
+            parts = [self.number(x, variable.place, frame, depth) for x in value.named_children]
             if is_dim3 and 1 <= len(parts) <= 3:
                 x, y, z = (*parts, ONE, ONE)[:3]
                 return self._field(Dim3(x, y, z), path)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -69,9 +69,7 @@ class SourceLaunches:
 
     @cached_property
     def code(self) -> HostCode:
-        return HostCode(
-            host_unit(self.text, self.name, self.folder, self.defines, self.folders)
-        )
+        return HostCode(host_unit(self.text, self.name, self.folder, self.defines, self.folders))
 
     @cached_property
     def launches(self) -> list[HostLaunch]:
@@ -165,7 +163,7 @@ class SourceLaunches:
         `given` maps positions and names of parameters to values, None for arrays. `line` is that
         of the launch to take. Raises InputError for a line or a name that is not there.
         """
-        declared = self._declared(kernel)
+        declared = self.declared(kernel)
         names = [one.name for one in declared or ()]
         if unknown := [x for x in given if isinstance(x, str) and x not in names]:
             raise UnknownNameError("parameter", str(unknown[0]), [x for x in names if x])
@@ -206,7 +204,7 @@ class SourceLaunches:
             return alike(launch.name, kernel)
         return launch.kernel == kernel.partition("<")[0].rpartition("::")[2]
 
-    def _declared(self, kernel: str | None) -> tuple[Declared, ...] | None:
+    def declared(self, kernel: str | None) -> tuple[Declared, ...] | None:
         """The parameters, with plain types where a launch or the name tells them."""
         if kernel is None:
             return None
@@ -257,17 +255,13 @@ class SourceLaunches:
 
 
 def _open(one: Proposed) -> int:
-    return (
-        len(one.missing) + (one.grid is None) + (one.block is None) + (one.shared_bytes < 0)
-    )
+    return len(one.missing) + (one.grid is None) + (one.block is None) + (one.shared_bytes < 0)
 
 
 def _with_implied(
     best: Proposed, code: HostCode, values: Mapping[str, Number], others: Sequence[int]
 ) -> Proposed:
     """The proposal, with what would be known if the missing scalars were."""
-    from dataclasses import replace
-
     declared, launch = best.declared or (), best.launch
     assert launch is not None, "it is of host code"
     tried = dict(values)
@@ -281,7 +275,9 @@ def _with_implied(
         for one in same:
             implied |= {"grid"} if best.grid is None and one.grid else set()
             implied |= {"block"} if best.block is None and one.block else set()
-            implied |= {"shared"} if best.shared_bytes < 0 and one.shared_bytes is not None else set()
+            implied |= (
+                {"shared"} if best.shared_bytes < 0 and one.shared_bytes is not None else set()
+            )
             for position in best.missing:
                 is_scalar = not declared[position].pointer
                 if not is_scalar and _proposal(one, position, declared[position]) is not None:

@@ -83,9 +83,7 @@ def parameters_of(symbol: str) -> tuple[Declared, ...] | None:
     found = demangled(symbol)
     if found is None:
         return None
-    return tuple(
-        replace(declared(f"{text} _"), text=text, name=None) for text in found.parameters
-    )
+    return tuple(replace(declared(f"{text} _"), text=text, name=None) for text in found.parameters)
 
 
 class _Reader:

@@ -38,6 +38,7 @@ from analysis.errors import (
     first_line,
 )
 from analysis.occupancy import Resources
+from toolkit.machine_code.demangled import parameters_of
 from toolkit.machine_code.elf import FUNCTION, OBJECT, CubinFile, Symbol, cubin_file
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
 from toolkit.machine_code.signature import Declared
@@ -64,6 +65,7 @@ _ADDRESS_SHIFTS = {0x38: 0, 0x39: 32}  # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32
 _IMMEDIATE_OFFSET = 4  # every opcode has its 32-bit immediate in the second word
 _CONSTANT_BANK = re.compile(r"\.nv\.constant(\d{1,2})(?:\.(.+))?")
 _GLOBAL = (".nv.global", ".nv.global.init")
+POINTER_BYTES = 8
 _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
 
 # From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
@@ -174,7 +176,7 @@ class Kernel:
         try:
             file = cubin_file(image)
             symbol = symbol_of(name, file.kernels, "the cubin")
-            return _read(file, symbol, name or plain_name(symbol))
+            return _read(file, symbol, _shown(symbol, name))
         except ToolkitError:
             raise
         except Exception as error:  # whatever a damaged file makes its reader stumble over
@@ -218,6 +220,12 @@ class Kernel:
         return decoded(self)
 
 
+def _shown(symbol: str, name: str | None) -> str:
+    """The name of a kernel in messages: that of its symbol, where it is read whole."""
+    plain = plain_name(symbol)
+    return name if name is not None and "<...>" in plain else plain
+
+
 def read_kernel(image: bytes, symbol: str, name: str | None = None) -> Kernel:
     """The kernel with this symbol. Raises KeyError where the cubin has no such kernel."""
     return _read(cubin_file(image), symbol, name or plain_name(symbol))
@@ -244,6 +252,7 @@ def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
         required_block=required if prod(required) else None,
         cluster=(x or 1, y or 1, z or 1),
         warp_operations=_warp_operations(dict(attributes)),
+        declared=_declared(symbol, parameters),
     )
     try:
         return _with_data(kernel, file)
@@ -271,6 +280,18 @@ def _with_data(kernel: Kernel, file: CubinFile) -> Kernel:
         relocations=tuple(_relocations(file, banks, variables)),
         code_relocations=tuple(_code_relocations(file, f".text.{kernel.symbol}", variables)),
     )
+
+
+def _declared(symbol: str, parameters: Sequence[KernelParameter]) -> tuple[Declared, ...] | None:
+    """The parameters by the types in a symbol, where it has as many of the right sizes."""
+    found = parameters_of(symbol)
+    if found is None or len(found) != len(parameters):
+        return None
+    for declared, parameter in zip(found, parameters, strict=True):
+        size = POINTER_BYTES if declared.pointer else declared.size
+        if size is not None and size != parameter.size:
+            return None
+    return found
 
 
 # Attributes.
