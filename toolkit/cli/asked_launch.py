@@ -255,7 +255,9 @@ def _notes(launch: KernelOptions, proposed: Proposed) -> list[str]:
     found = [f"launched as in {where}: {', '.join(facts)}"]
     if proposed.others:
         lines = words.listing(list(map(str, proposed.others)))
-        found.append(f"{proposed.kernel} is launched in {lines} too: --launch LINE takes another")
+        found.append(
+            f"{proposed.kernel} is launched in line {lines} too: --launch LINE takes another"
+        )
     return found
 
 

@@ -565,10 +565,8 @@ def _deduced(
         kind = parameter.child_by_field_name("type")
         if kind is None or text_of(kind) not in function.templates:
             continue
-        argument = uncast(argument)
-        variable = (
-            unit.variable(text_of(argument), place) if argument.type == "identifier" else None
-        )
+        plain = uncast(argument)
+        variable = unit.variable(text_of(plain), place) if plain.type == "identifier" else None
         theirs = variable.declaration.child_by_field_name("type") if variable else None
         if variable is None or theirs is None or text_of(theirs) == "auto":
             continue

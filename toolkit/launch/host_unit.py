@@ -20,11 +20,16 @@ from toolkit.store.user_files import read_file
 
 MOST_HEADERS = 64
 _BLOCKS = ("compound_statement", "translation_unit", "declaration_list", "case_statement")
-_SCOPES = (*_BLOCKS, "for_statement", "for_range_loop", "function_definition", "lambda_expression")
-_SCOPES += ("template_declaration", "field_declaration_list", "if_statement", "while_statement")
-_LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
-_UNCONDITIONAL = ("expression_statement", "parenthesized_expression", "comma_expression")
-_UNCONDITIONAL += ("init_declarator", "declaration", "assignment_expression")
+_SCOPES = (
+    *_BLOCKS,
+    *("for_statement", "for_range_loop", "while_statement", "if_statement"),
+    *("function_definition", "lambda_expression", "template_declaration"),
+    "field_declaration_list",
+)
+_UNCONDITIONAL = (
+    *("expression_statement", "parenthesized_expression", "comma_expression"),
+    *("init_declarator", "declaration", "assignment_expression"),
+)
 _CONDITIONALS = ("preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else", "preproc_elifdef")
 # What the host compiler of a CUDA toolkit defines, and what it certainly does not.
 _PREDEFINED = {"__CUDACC__": "1", "__NVCC__": "1", "__cplusplus": "201703L", "__linux__": "1"}
@@ -274,7 +279,7 @@ class HostUnit:
             return False
         return None
 
-    def _number(self, node: Node, depth: int) -> int | None:
+    def _number(self, node: Node, depth: int) -> int | None:  # noqa: PLR0911
         """Value of the condition of a directive; None if it is not known."""
         if depth == 0:
             return None
@@ -308,7 +313,7 @@ class HostUnit:
                 )
         return None
 
-    def _note(self, node: Node, file: int) -> None:
+    def _note(self, node: Node, file: int) -> None:  # noqa: PLR0912
         match node.type:
             case "function_definition":
                 self._note_function(node, file)

@@ -30,8 +30,10 @@ from toolkit.launch.host_unit import (
     uncast,
 )
 
-_PLAIN_DECLARATORS = ("identifier", "reference_declarator", "init_declarator")
-_PLAIN_DECLARATORS += ("function_declarator",)  # dim3 grid(columns, rows)
+_PLAIN_DECLARATORS = (
+    *("identifier", "reference_declarator", "init_declarator"),
+    "function_declarator",  # dim3 grid(columns, rows)
+)
 DEEPEST = 48  # values that follow from other values
 _RANKS = ("i32", "u32", "i64", "u64", "f32", "f64")
 _BITS = {"b8": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16} | {x: int(x[1:]) for x in _RANKS}
@@ -225,7 +227,9 @@ class Evaluator:
             return Dim3(found, ONE, ONE)
         return converted(found, kind) if isinstance(found, Number) and kind else found
 
-    def _initial(self, variable: Variable, frame: Frame, depth: int, path: str) -> Value:
+    def _initial(  # noqa: PLR0911
+        self, variable: Variable, frame: Frame, depth: int, path: str
+    ) -> Value:
         """Value that a variable is declared with."""
         if variable.kind == "parameter":
             if variable.name not in frame.arguments:
@@ -380,7 +384,7 @@ class Evaluator:
         meant = self.meaning(name)
         return self.type_text(meant, frame, depth - 1) if depth and meant else name
 
-    def size(self, text: str, frame: Frame, depth: int = 8) -> int:
+    def size(self, text: str, frame: Frame, depth: int = 8) -> int:  # noqa: PLR0911
         """Bytes of a type. Raises UnknownValueError."""
         if text.rstrip().endswith("*"):
             return 8
@@ -401,43 +405,43 @@ class Evaluator:
         raise UnknownValueError
 
     def _struct_size(self, node: Node, frame: Frame, depth: int) -> int:
+        """Bytes of a struct of plain types and arrays of them."""
         body, at, widest = node.child_by_field_name("body"), 0, 1
         if body is None or any(one.type == "base_class_clause" for one in node.children):
             raise UnknownValueError
         if re.search(r"align|\bvirtual\b|\bunion\b|:\s*\d", text_of(node)):
             raise UnknownValueError
-        place = Place(file=0, at=0)
         for one in body.named_children:
             if one.type in ("comment", "access_specifier", "function_definition"):
                 continue
             kind = one.child_by_field_name("type")
             if one.type != "field_declaration" or kind is None:
                 raise UnknownValueError
-            if "static" in text_of(one).split():
-                continue
-            size = self.size(text_of(kind), frame, depth)
             for declarator in one.children_by_field_name("declarator"):
-                is_pointer = declarator.type == "pointer_declarator"
-                if declarator.type == "function_declarator":
+                if declarator.type == "function_declarator" or "static" in text_of(one).split():
                     continue
-                each = 8 if is_pointer else size
-                align = min(each & -each, 16) if each else 1
-                vector = _VECTOR.fullmatch(text_of(kind))
-                if vector and vector[2] == "3":
-                    align = _VECTOR_ALIGNED[vector[1].removeprefix("u")]
-                if self.unit.structs.get(self.type_text(text_of(kind), frame)) is not None:
-                    align = 8  # at most: sizes of nested structs are not followed further
-                    raise UnknownValueError
-                count = 1
-                while declarator.type == "array_declarator":
-                    extent = declarator.child_by_field_name("size")
-                    if extent is None:
-                        raise UnknownValueError
-                    count *= int(self.number(extent, place, frame).value)
-                    declarator = declarator.child_by_field_name("declarator") or declarator
-                at = -(-at // align) * align + each * count
+                align, size = self._field_size(text_of(kind), declarator, frame, depth)
+                at = -(-at // align) * align + size
                 widest = max(widest, align)
         return -(-at // widest) * widest
+
+    def _field_size(self, kind: str, declarator: Node, frame: Frame, depth: int) -> tuple[int, int]:
+        """Alignment and bytes of a field."""
+        plain, count = self.type_text(kind, frame), 1
+        if plain in self.unit.structs:
+            raise UnknownValueError  # its alignment is not followed
+        while declarator.type == "array_declarator":
+            extent = declarator.child_by_field_name("size")
+            if extent is None:
+                raise UnknownValueError
+            count *= int(self.number(extent, Place(file=0, at=0), frame).value)
+            declarator = declarator.child_by_field_name("declarator") or declarator
+        if declarator.type == "pointer_declarator":
+            return 8, 8 * count
+        each, vector = self.size(kind, frame, depth), _VECTOR.fullmatch(plain)
+        if vector and vector[2] == "3":
+            return _VECTOR_ALIGNED[vector[1].removeprefix("u")], each * count
+        return min(each & -each, 16), each * count
 
     # Expressions.
 
@@ -731,7 +735,7 @@ def converted(value: Number, kind: str) -> Number:
     return checked(value.value, kind)
 
 
-def combined(operator: str, a: Number, b: Number) -> Number:
+def combined(operator: str, a: Number, b: Number) -> Number:  # noqa: PLR0911
     """Result of a binary operator of C."""
     if operator in ("&&", "||"):
         return Number(int(bool(b.value)), "b8")  # the left side did not decide
@@ -739,8 +743,8 @@ def combined(operator: str, a: Number, b: Number) -> Number:
         kind = promoted(a.kind)
         if a.is_float or b.is_float or not 0 <= b.value < _BITS[kind]:
             raise UnknownValueError
-        x, n = int(a.value), int(b.value)
-        return checked(x << n if operator == "<<" else x >> n, kind)
+        n = int(b.value)
+        return checked(int(a.value) << n if operator == "<<" else int(a.value) >> n, kind)
     kind = max(promoted(a.kind), promoted(b.kind), key=_RANKS.index)
     a, b = converted(a, kind), converted(b, kind)
     x, y = a.value, b.value
@@ -764,7 +768,7 @@ def combined(operator: str, a: Number, b: Number) -> Number:
         quotient = abs(int(x)) // abs(int(y)) * (1 if (x < 0) == (y < 0) else -1)
         return checked(quotient if operator == "/" else int(x) - quotient * int(y), kind)
     if operator in ("+", "-", "*"):
-        result = x + y if operator == "+" else x - y if operator == "-" else x * y
+        result: int | float = x + y if operator == "+" else x - y if operator == "-" else x * y
         return checked(result, kind)
     if operator in ("&", "|", "^") and kind[0] != "f":
         p, q = int(x), int(y)

@@ -192,7 +192,7 @@ class SourceLaunches:
         ]
         if not found:
             return self._of(None, kernel, declared, positions, grid, block, shared_bytes)
-        best = min(found, key=lambda one: _open(one))
+        best = min(found, key=_open)
         assert best.launch is not None, "each has one"
         others = sorted({one.line for one in own} - {best.launch.line})
         return _with_implied(best, self.code, values, others)
@@ -271,17 +271,17 @@ def _with_implied(
             tried[one.name] = Number(ANY_VALUE, _kind_named(one.dtype))
     implied = set[int | str]()
     if len(tried) > len(values):
-        same = [x for x in code.launches(tried) if x.line == launch.line and x.file == launch.file]
-        for one in same:
-            implied |= {"grid"} if best.grid is None and one.grid else set()
-            implied |= {"block"} if best.block is None and one.block else set()
-            implied |= (
-                {"shared"} if best.shared_bytes < 0 and one.shared_bytes is not None else set()
-            )
-            for position in best.missing:
-                is_scalar = not declared[position].pointer
-                if not is_scalar and _proposal(one, position, declared[position]) is not None:
-                    implied.add(position)
+        place = launch.file, launch.line
+        for then in (x for x in code.launches(tried) if (x.file, x.line) == place):
+            implied |= {"grid"} if then.grid is not None else set()
+            implied |= {"block"} if then.block is not None else set()
+            implied |= {"shared"} if then.shared_bytes is not None else set()
+            implied |= {
+                position
+                for position in best.missing
+                if declared[position].pointer
+                and _proposal(then, position, declared[position]) is not None
+            }
     return replace(best, implied=frozenset(implied), others=tuple(others))
 
 
