@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from analysis.errors import InputError, UnknownNameError, first_line, shortened
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument
+from toolkit.launch.random_arrays import random_array
 from toolkit.machine_code.signature import Declared
 from toolkit.store.user_files import check_regular
 
@@ -55,8 +56,6 @@ FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
 POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
 MOST_AXES = 64  # of an array of NumPy
 MOST_ELEMENTS = 2**48  # addresses of a process have 48 bits
-IN_CACHE = 1 << 16  # floats that are made at a time, so that they are not read from memory again
-RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many a buffer
 
 # Types of no NumPy array: their bits fit in one of integers.
 _AS_BITS = {"bf16": "u16", "bfloat16": "u16", "fp8": "u8", "f8": "u8", "e4m3": "u8", "e5m2": "u8"}
@@ -276,29 +275,12 @@ def _filled(buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.gene
     if isinstance(fill, np.generic):
         return np.full(shape, fill, dtype=dtype)
     if fill == "random":
-        return _random(shape, dtype, rng)
+        return random_array(shape, dtype, rng)
     if fill == UNWRITTEN:
         return np.full(buffer.bytes, POISON, dtype=np.uint8).view(dtype).reshape(shape)
     if fill == "arange":
         return np.arange(prod(shape)).astype(dtype).reshape(shape)
     return np.full(shape, 1 if fill == "ones" else 0, dtype=dtype)
-
-
-def _random(
-    shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
-) -> NDArray[np.generic]:
-    """Floats in [-1, 1), integers from 0 to 99."""
-    if dtype.kind != "f":
-        most = 2 if dtype.kind == "b" else RANDOM_INTEGERS
-        return rng.integers(0, most, shape, dtype=dtype)
-    wide = np.empty(shape, np.float64 if dtype.itemsize == 8 else np.float32)
-    flat = wide.reshape(-1)
-    for start in range(0, len(flat), IN_CACHE):
-        part = flat[start : start + IN_CACHE]
-        rng.random(dtype=wide.dtype, out=part)
-        part *= 2
-        part -= 1
-    return wide.astype(dtype, copy=False)
 
 
 def _loaded(path: Path, buffer: BufferArgument) -> NDArray[np.generic]:

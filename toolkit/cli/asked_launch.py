@@ -214,14 +214,14 @@ def _filled(
         given=launch,
         arguments=tuple(arguments),
         declared=proposed.declared,
-        notes=tuple(_notes(launch, proposed)),
+        notes=tuple(proposed.notes(Path(launch.source).name)),
     )
 
 
 def _written(one: np.generic | Size) -> str:
     """An argument as a user writes it: "f32[1024]", "i32=4"."""
     if isinstance(one, Size):
-        return f"{type_name(np.dtype(one.dtype))}[{one.count}]"
+        return str(one)
     return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else one}"
 
 
@@ -231,36 +231,6 @@ def _joined(extent: Sequence[int]) -> str:
     return ",".join(map(str, extent))
 
 
-def _notes(launch: KernelOptions, proposed: Proposed) -> list[str]:
-    """What host code told, and its other launches of the kernel."""
-    host, declared = proposed.launch, proposed.declared or ()
-    if host is None:
-        return []
-    facts = []
-    if launch.grid is None and proposed.grid:
-        facts.append(f"grid {_joined(proposed.grid)}")
-    if launch.block is None and proposed.block:
-        facts.append(f"block {_joined(proposed.block)}")
-    if launch.shared is None and proposed.shared_bytes:
-        facts.append(f"{proposed.shared_bytes} bytes of shared memory")
-    for position, one in sorted(proposed.arguments.items()):
-        name = declared[position].name or f"argument {position}"
-        value = _written(one)
-        facts.append(f"{name} {value}" if isinstance(one, Size) else f"{name} = {one}")
-    if not facts:
-        return []
-    where = f"line {host.line}" + (
-        f" of {host.file}" if host.file != Path(launch.source).name else ""
-    )
-    found = [f"launched as in {where}: {', '.join(facts)}"]
-    if proposed.others:
-        lines = words.listing(list(map(str, proposed.others)))
-        found.append(
-            f"{proposed.kernel} is launched in line {lines} too: --launch LINE takes another"
-        )
-    return found
-
-
 # What is open.
 
 
@@ -268,32 +238,21 @@ def _refuse_open(
     launch: KernelOptions, command: Command, proposed: Proposed, guessed: set[int]
 ) -> None:
     """Raise InputError for facts that nobody says."""
-    declared, implied = proposed.declared or (), proposed.implied
-    options = dict[str, str]()
-    if proposed.grid is None and "grid" not in implied:
-        options["grid"] = "-g ?"
-    if proposed.block is None and "block" not in implied:
-        options["block"] = "-b ?"
-    if proposed.shared_bytes < 0 and "shared" not in implied:
-        options["bytes of shared memory"] = "--shared ?"
-    for position in proposed.missing:
-        if position not in guessed and position not in implied:
-            one = declared[position]
-            options[one.text] = f"-a {shlex.quote(_to_complete(one))}"
+    facts = proposed.open_facts(guessed)
     is_open = proposed.grid is None or proposed.block is None or proposed.shared_bytes < 0
-    if not options and not is_open:
+    if not facts and not is_open:
         return
-    host = proposed.launch
-    name = Path(launch.source).name
-    kernel = f" {proposed.kernel}" if proposed.kernel else ""
-    why = (
-        f"line {host.line} launches{kernel} with values that are known only at run time"
-        if host
-        else f"no host code launches{kernel or ' a kernel'}"
-    )
+    of_launch = {"grid": "-g ?", "block": "-b ?", "shared": "--shared ?"}
+    options = [
+        of_launch[fact]
+        if isinstance(fact, str)
+        else f"-a {shlex.quote(_to_complete((proposed.declared or ())[fact]))}"
+        for fact in facts
+    ]
     raise InputError(
-        f"{name}: {why}: give {words.listing(list(options))}: "
-        f"{command_line(launch, command, proposed.kernel)} {' '.join(options.values())}"
+        f"{Path(launch.source).name}: {proposed.why_open()}: "
+        f"give {words.listing(list(facts.values()))}: "
+        f"{command_line(launch, command, proposed.kernel)} {' '.join(options)}"
     )
 
 

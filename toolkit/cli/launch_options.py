@@ -31,6 +31,7 @@ from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_
 from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
+from toolkit.execution.completed_request import SIZES_GUESSED
 from toolkit.execution.guessed_sizes import guessed_sizes
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from toolkit.gpu.sampling import Sampling
 
 Extent = tuple[int, int, int]
-SIZES_GUESSED = "Sizes of arrays are guessed"
 _OWN_HEADER = re.compile(r'^\s*#\s*include\s*"', re.MULTILINE)  # which may hold kernels
 
 

@@ -27,11 +27,20 @@ class LaunchRequest:
     kernel: str | None
     grid: int | Sequence[int] | None
     block: int | Sequence[int] | None
-    arguments: Sequence[Argument] | None
+    arguments: Sequence[Argument] | Mapping[str, Argument] | None
     shape: str | int | Gemm | None
-    dynamic_shared_bytes: int
+    dynamic_shared_bytes: int | None
     defines: Mapping[str, object] | None
     options: Sequence[str]
+    launch_line: int | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """True if grid, block and all arguments are given, and no kernel by its number."""
+        is_number = self.kernel is not None and self.kernel.isdecimal()
+        has_arguments = self.arguments is not None and not isinstance(self.arguments, Mapping)
+        is_given = self.grid is not None and self.block is not None and has_arguments
+        return is_given and not is_number and self.launch_line is None
 
     @property
     def is_rung(self) -> bool:
@@ -40,8 +49,11 @@ class LaunchRequest:
     def repeated(self, seed: int | None, arch: str) -> dict[str, Any]:
         """Arguments of `find_remedies` for the same launch."""
         asked = {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name != "shape"
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in ("shape", "launch_line")
         }
+        asked["dynamic_shared_bytes"] = self.dynamic_shared_bytes or 0
         return asked | {"seed": seed, "arch": arch}
 
     def rung(self, device: Device | None) -> RungLaunch | None:
@@ -64,13 +76,21 @@ class LaunchRequest:
         )
         return rung_launch(self.source, self.shape, device)
 
-    def launched(self) -> tuple[Geometry, Sequence[Argument]]:
-        """Geometry and arguments of a kernel that is not a rung. Raises InputError without them."""
+    def check_no_shape(self) -> None:
+        """Raise InputError for the shape of a rung."""
         if self.shape is not None:
             raise InputError(NO_RUNG)
-        if self.grid is None or self.block is None or self.arguments is None:
+
+    def launched(self) -> tuple[Geometry, Sequence[Argument]]:
+        """Geometry and arguments of a kernel that is not a rung. Raises InputError without them."""
+        arguments = self.arguments
+        self.check_no_shape()
+        if self.grid is None or self.block is None or arguments is None:
             raise InputError(NO_RUNG)
-        return launch_geometry(self.grid, self.block, self.dynamic_shared_bytes), self.arguments
+        if isinstance(arguments, Mapping):
+            raise InputError("arguments by their names are for CUDA C++: give them in a list")
+        geometry = launch_geometry(self.grid, self.block, self.dynamic_shared_bytes or 0)
+        return geometry, arguments
 
     def compiled(self, target: str | Device) -> Kernel:
         """Machine code of a kernel that is not a rung."""

@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
 from reports import text
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
+from toolkit.execution.completed_request import completed
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
 from toolkit.execution.findings import (
     DROPPED,
@@ -93,11 +94,12 @@ def check(
     *,
     grid: int | Sequence[int] | None = None,
     block: int | Sequence[int] | None = None,
-    arguments: Sequence[Argument] | None = None,
+    arguments: Sequence[Argument] | Mapping[str, Argument] | None = None,
     unwritten: Sequence[int] = (),
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
-    dynamic_shared_bytes: int = 0,
+    dynamic_shared_bytes: int | None = None,
+    launch_line: int | None = None,
     arch: str = DEFAULT_ARCHITECTURE,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
@@ -110,8 +112,8 @@ def check(
 
     Parameters
     ----------
-    source, kernel, grid, block, arguments, shape, seed, arch, defines, options
-        As of `simulate`.
+    source, kernel, grid, block, arguments, shape, seed, arch, defines, options, launch_line
+        As of `simulate`, but no sizes are guessed.
     unwritten
         Positions of array arguments without contents, such as outputs: reads of them before the
         first write are findings.
@@ -151,24 +153,31 @@ def check(
         dynamic_shared_bytes=dynamic_shared_bytes,
         defines=defines,
         options=options,
+        launch_line=launch_line,
     )
+    notes: tuple[str, ...] = ()
+    given: Sequence[Argument]
     if rung := request.rung(device_of(arch)):
-        geometry, arguments = rung.geometry, rung.arguments(chosen_seed(seed))
+        geometry, given = rung.geometry, rung.arguments(chosen_seed(seed))
         unwritten = [position_of_c(rung.variant)]
     elif seed is not None:
         raise InputError(NO_RUNG)
-    else:
-        geometry, arguments = request.launched()
     with naming(source):
-        cubin = compile_for(arch, rung.selection, options) if rung else request.compiled(arch)
-        translated, bound, _ = prepared(cubin, geometry, arguments)
+        if rung:
+            cubin = compile_for(arch, rung.selection, options)
+        else:
+            whole = completed(request, arch, seed, guesses=False)
+            cubin, notes = whole.kernel, whole.notes
+            geometry, given = whole.request.launched()
+        translated, bound, _ = prepared(cubin, geometry, given)
         chosen = _chosen_blocks(bound, blocks)
-        names = _named(bound, arguments, unwritten)
+        names = _named(bound, given, unwritten)
         if lack := shortage(watch.memory_bytes(watched(translated, bound, names))):
             raise LaunchError(f"{cubin.name}: a check takes up to {lack}: take a smaller launch")
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
             announce(_estimated(translated, bound, chosen, names))
-        return _check(translated, bound, chosen, names, max_instructions, advance)
+        checked = _check(translated, bound, chosen, names, max_instructions, advance)
+        return replace(checked, notes=(*notes, *checked.notes))
 
 
 def _estimated(

@@ -14,6 +14,7 @@ from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
 from analysis.timing.predicted import Explanation
 from toolkit.execution.block_plan import Blocks
+from toolkit.execution.completed_request import SIZES_GUESSED, completed
 from toolkit.execution.launch_request import LaunchRequest
 from toolkit.execution.residency import residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -55,10 +56,11 @@ def simulate(
     *,
     grid: int | Sequence[int] | None = None,
     block: int | Sequence[int] | None = None,
-    arguments: Sequence[Argument] | None = None,
+    arguments: Sequence[Argument] | Mapping[str, Argument] | None = None,
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
-    dynamic_shared_bytes: int = 0,
+    dynamic_shared_bytes: int | None = None,
+    launch_line: int | None = None,
     arch: str | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
@@ -85,12 +87,17 @@ def simulate(
         rung, such as "stream-k:band=4", which takes `shape` and `seed` and defines grid, block and
         arguments; a few blocks represent all, and there are no outputs unless `blocks` is given.
     kernel
-        An `extern "C"` name or a C++ name expression such as "gemm<128, 64>". It may be omitted if
-        the source has only one kernel.
-    grid, block
-        One to three sizes each.
+        An `extern "C"` name, a C++ name expression such as "gemm<128, 64>", or the number in the
+        list of kernels, such as "2". It may be omitted if the source has only one kernel.
+    grid, block, dynamic_shared_bytes
+        One to three sizes each, and bytes. What is omitted is taken from the launch in host code
+        of a source, if its values are constants.
+    launch_line
+        Line of the launch in host code to take; by default the first whose values are known.
     arguments
-        Arrays are separate device buffers, which are not changed and must not change meanwhile.
+        All arguments in a list, or some by the names of the parameters in a dict. Host code says
+        the others; arrays whose sizes it does not say get those that addresses and guards imply,
+        as `notes` list. Arrays are separate device buffers, which are not changed and must not change meanwhile.
         NumPy scalars are passed by value, structs as `numpy.void`, and so are tensor maps
         (`toolkit.TensorMap`), whose arrays are buffers too.
     shape, seed
@@ -183,6 +190,7 @@ def simulate(
         dynamic_shared_bytes=dynamic_shared_bytes,
         defines=defines,
         options=options,
+        launch_line=launch_line,
     )
     if predict and request.is_rung:
         simulator = _on_a_device(simulator, simulator.target, constants)
@@ -194,13 +202,19 @@ def simulate(
         by_plan = blocks is None
         found = _simulated_rung(rung, cubin, chosen_seed(seed), simulator, by_plan=by_plan)
         return found if simulator.device else _without_time(found, predict, simulator.target)
-    launched = request.launched()
     with naming(source):
-        compiled = request.compiled(simulator.target)
-        compiled = compiled.with_inner_lines if inner_lines else compiled
+        whole = completed(request, simulator.target, seed, guesses=True)
+        request, launched = whole.request, whole.request.launched()
+        compiled = whole.kernel.with_inner_lines if inner_lines else whole.kernel
         if predict:
             simulator = _on_a_device(simulator, compiled.limits_of, constants)
         found = simulator.run(compiled, *launched)
+    doubts = [SIZES_GUESSED] if whole.has_guessed_sizes else []
+    found = replace(
+        found,
+        notes=(*whole.notes, *found.notes),
+        uncertainty=". ".join(filter(None, [*doubts, found.uncertainty])),
+    )
     if simulator.device is None:
         return _without_time(found, predict, compiled.limits_of)
     is_source = isinstance(source, str | Path) and compiled.source is not None

@@ -6,7 +6,7 @@ What the caller gives wins, one value by one. What nobody knows is named, with i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.errors import InputError, UnknownNameError
+from reports import text as words
 from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
 from toolkit.launch.host_unit import host_unit
 from toolkit.launch.host_values import Number, UnknownValueError, converted
@@ -31,6 +32,13 @@ class Size:
     dtype: str
     count: int
 
+    def __str__(self) -> str:
+        """`f32[1024]`."""
+        kind = np.dtype(self.dtype)
+        letter = {"i": "i", "u": "u", "f": "f"}.get(kind.kind)
+        name = f"{letter}{8 * kind.itemsize}" if letter else self.dtype
+        return f"{name}[{self.count}]"
+
 
 Proposal = np.generic | Size
 
@@ -41,8 +49,8 @@ class Proposed:
 
     `arguments` has what host code says of the parameters that the caller leaves open, by position;
     `missing` are the positions that neither says, `implied` those that follow from other missing
-    values. `launch` is the one in host code, `others` are the lines of other launches of the
-    kernel.
+    values. `launch` is the one in host code, `facts` are what it told, `others` the lines of other
+    launches of the kernel.
     """
 
     kernel: str | None
@@ -54,7 +62,48 @@ class Proposed:
     missing: tuple[int, ...]
     implied: frozenset[int | str]
     launch: HostLaunch | None
+    facts: tuple[str, ...] = ()
     others: tuple[int, ...] = ()
+
+    def notes(self, file: str) -> list[str]:
+        """What host code told, and its other launches; `file` is the name of the source."""
+        host = self.launch
+        if host is None or not self.facts:
+            return []
+        where = f"line {host.line}" + (f" of {host.file}" if host.file != file else "")
+        found = [f"launched as in {where}: {', '.join(self.facts)}"]
+        if self.others:
+            lines = words.listing([str(one) for one in self.others])
+            found.append(f"it is launched in line {lines} too: --launch LINE takes another")
+        return found
+
+    def open_facts(self, guessed: Container[int]) -> dict[int | str, str]:
+        """What nobody says and nothing implies, by position of the parameter, and its words.
+
+        `guessed` are the arrays whose sizes addresses will tell.
+        """
+        found: dict[int | str, str] = {}
+        facts = (
+            ("grid", self.grid is None),
+            ("block", self.block is None),
+            ("shared", self.shared_bytes < 0),
+        )
+        names = {"shared": "bytes of shared memory"}
+        for fact, is_open in facts:
+            if is_open and fact not in self.implied:
+                found[fact] = names.get(fact, fact)
+        for position in self.missing:
+            if position not in guessed and position not in self.implied:
+                found[position] = (self.declared or ())[position].text
+        return found
+
+    def why_open(self) -> str:
+        """Why facts are not known, in words."""
+        kernel = f" {self.kernel}" if self.kernel else ""
+        if self.launch:
+            line = self.launch.line
+            return f"line {line} launches{kernel} with values that are known only at run time"
+        return f"no host code launches{kernel or ' a kernel'}"
 
 
 @dataclass(frozen=True)
@@ -239,6 +288,15 @@ class SourceLaunches:
                 missing.append(position)
             else:
                 arguments[position] = proposal
+        facts = []
+        if launch is not None:
+            facts += [f"grid {_joined(launch.grid)}"] if grid is None and launch.grid else []
+            facts += [f"block {_joined(launch.block)}"] if block is None and launch.block else []
+            if shared_bytes is None and launch.shared_bytes:
+                facts.append(f"{launch.shared_bytes} bytes of shared memory")
+        for position, one in arguments.items():
+            name = (declared or ())[position].name or f"argument {position}"
+            facts.append(f"{name} {one}" if isinstance(one, Size) else f"{name} = {one}")
         if shared_bytes is None:
             shared_bytes = launch.shared_bytes if launch else 0
         return Proposed(
@@ -251,7 +309,14 @@ class SourceLaunches:
             missing=tuple(missing),
             implied=frozenset(),
             launch=launch,
+            facts=tuple(facts),
         )
+
+
+def _joined(extent: Sequence[int]) -> str:
+    while len(extent) > 1 and extent[-1] == 1:
+        extent = extent[:-1]
+    return ",".join(map(str, extent))
 
 
 def _open(one: Proposed) -> int:
