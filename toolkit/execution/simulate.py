@@ -97,9 +97,9 @@ def simulate(
     arguments
         All arguments in a list, or some by the names of the parameters in a dict. Host code says
         the others; arrays whose sizes it does not say get those that addresses and guards imply,
-        as `notes` list. Arrays are separate device buffers, which are not changed and must not change meanwhile.
-        NumPy scalars are passed by value, structs as `numpy.void`, and so are tensor maps
-        (`toolkit.TensorMap`), whose arrays are buffers too.
+        as `notes` list. Arrays are separate device buffers, which are not changed and must not
+        change meanwhile. NumPy scalars are passed by value, structs as `numpy.void`, and so are
+        tensor maps (`toolkit.TensorMap`), whose arrays are buffers too.
     shape, seed
         Of the product of a rung, and of its random matrices. `seed` also determines random blocks.
     arch

@@ -7,48 +7,28 @@ Grid, block, scalars and the bytes of arrays are read where they are the same in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from tree_sitter import Node
 
-from toolkit.launch.host_unit import (
-    Call,
-    Function,
-    HostUnit,
-    Place,
-    Variable,
+from toolkit.launch.host_arrays import Arrays
+from toolkit.launch.host_calls import MOST_CALLERS, HostCalls, declared_part, deduced
+from toolkit.launch.host_nodes import (
     call_arguments,
-    name_of_callee,
+    path_of,
+    template_arguments,
     text_of,
     uncast,
 )
-from toolkit.launch.host_values import (
-    DEEPEST,
-    OUTSIDE,
-    Evaluator,
-    Frame,
-    Number,
-    UnknownValueError,
-)
+from toolkit.launch.host_numbers import Number, UnknownValueError
+from toolkit.launch.host_types import OUTSIDE, Frame
+from toolkit.launch.host_unit import Call, Function, HostUnit, Place, Variable
+from toolkit.launch.host_values import DEEPEST, Evaluator
 from toolkit.machine_code.signature import Declared, declared
 
 Extent = tuple[int, int, int]
-MOST_FRAMES = 16  # calls of a function that launches
-MOST_CALLERS = 8  # functions between `main` and a launch
-_ALLOCATIONS = {
-    "cudaMalloc": 1,
-    "cudaMallocManaged": 1,
-    "cudaMallocAsync": 1,
-    "cudaMallocHost": 1,
-    "cudaHostAlloc": 1,
-    "hipMalloc": 1,
-}
-_VECTOR = re.compile(
-    r"(?:thrust::|std::)?(?:\w+::)*(?:device|host|universal)?_?vector\s*<\s*(.+)>$"
-)
-_RESIZES = {"resize", "push_back", "emplace_back", "assign", "insert", "clear", "swap", "erase"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +76,10 @@ class HostCode:
 
     unit: HostUnit
 
+    @cached_property
+    def calls(self) -> HostCalls:
+        return HostCalls(self.unit)
+
     def launches(self, given: Mapping[str, Number] | None = None) -> list[HostLaunch]:
         """All launches; `given` are values of scalar parameters of the kernel, by name.
 
@@ -104,7 +88,7 @@ class HostCode:
         found = []
         for call in self.launch_calls:
             function = self.unit.function_at(call.place)
-            for frame in self._frames(function, MOST_CALLERS):
+            for frame in self.calls.frames(function):
                 found.append(_Reading(self.unit, self, call, frame, given or {}).launch)
         return found
 
@@ -130,49 +114,6 @@ class HostCode:
             else:
                 break
         return call.name
-
-    def _frames(self, function: Function | None, depth: int) -> list[Frame]:
-        """Calls that reach a function, from `main` on; one without arguments if none is seen."""
-        if function is None:
-            return [OUTSIDE]
-        calls = [
-            one
-            for one in self.unit.calls
-            if one.name == function.name and one.launch is None and _fits(one, function)
-        ]
-        if not calls or depth == 0:
-            return [Frame(function=function)]
-        found = []
-        for call in calls:
-            caller = self.unit.function_at(call.place)
-            if caller is function:  # it calls itself
-                return [Frame(function=function)]
-            for outer in self._frames(caller, depth - 1):
-                found.append(self.called(function, call, outer))
-                if len(found) > MOST_FRAMES:
-                    return [Frame(function=function)]
-        return found
-
-    def called(self, function: Function, call: Call, outer: Frame) -> Frame:
-        """The frame of a call: arguments and template arguments of the callee."""
-        nodes = call_arguments(call.node)
-        arguments = {}
-        for position, name in enumerate(function.parameter_names):
-            if name is None:
-                continue
-            if position < len(nodes):
-                arguments[name] = (nodes[position], call.place, outer)
-            elif default := function.parameters[position].child_by_field_name("default_value"):
-                arguments[name] = (default, Place(file=function.file, at=0), OUTSIDE)
-        written = template_arguments(call.node.child_by_field_name("function"))
-        templates = {
-            name: (node, call.place, outer)
-            for name, node in zip(function.templates, written, strict=False)
-        }
-        frame = Frame(function=function, arguments=arguments, templates=templates)
-        for name, node in _deduced(function, nodes, self.unit, call.place).items():
-            templates.setdefault(name, (node, call.place, outer))
-        return replace(frame, templates=templates)
 
 
 @dataclass(frozen=True)
@@ -230,7 +171,7 @@ class _Reading:
                 continue
             node, place, frame = argument, self.call.place, self.frame
             for _ in range(MOST_CALLERS):
-                base, path = _path(uncast(node))
+                base, path = path_of(uncast(node))
                 variable = self.unit.variable(text_of(base), place)
                 if variable is None:
                     break
@@ -271,7 +212,7 @@ class _Reading:
         written = template_arguments(self.call.node.child_by_field_name("function"))
         place = self.call.place
         nodes = dict(zip(definition.templates, written, strict=False))
-        for name, node in _deduced(definition, self._arguments, self.unit, place).items():
+        for name, node in deduced(definition, self._arguments, self.unit, place).items():
             nodes.setdefault(name, node)
         return {
             name: self._template(nodes[name]) if name in nodes else None
@@ -280,8 +221,8 @@ class _Reading:
 
     def _template(self, node: Node) -> str | None:
         text, evaluator = text_of(node), self._evaluator
-        plain = evaluator.type_text(text, self.frame)
-        is_type = evaluator.kind(plain, self.frame) is not None or plain in self.unit.structs
+        plain = evaluator.types.type_text(text, self.frame)
+        is_type = evaluator.types.kind(plain, self.frame) is not None or plain in self.unit.structs
         if node.type in ("primitive_type", "sized_type_specifier") or is_type:
             return plain
         number = self._number(node)
@@ -323,7 +264,7 @@ class _Reading:
             number = self._number(node)
         if number is not None:
             return HostArgument(text=text, value=number)
-        arrays = _Arrays(self.unit, self.code, self._evaluator)
+        arrays = Arrays(self.unit, self.code.calls, self._evaluator)
         try:
             size = arrays.bytes(node, self.call.place, self.frame, DEEPEST)
         except UnknownValueError:
@@ -331,175 +272,6 @@ class _Reading:
         return HostArgument(
             text=text, bytes=size, element=_pointed_to(inner, self.unit, self.call.place)
         )
-
-
-@dataclass(frozen=True)
-class _Arrays:
-    """Sizes of the arrays behind pointers of host code."""
-
-    unit: HostUnit
-    code: HostCode
-    evaluator: Evaluator
-
-    def bytes(self, node: Node, place: Place, frame: Frame, depth: int) -> int:
-        """Bytes behind a pointer. Raises UnknownValueError."""
-        if depth == 0:
-            raise UnknownValueError
-        node = uncast(node)
-        if node.type == "call_expression":
-            return self._of_call(node, place, frame, depth - 1)
-        if node.type == "pointer_expression" and text_of(node).startswith("&"):
-            inner = node.child_by_field_name("argument")
-            if inner is not None and re.search(r"\[\s*0\s*\]$", text_of(inner)):
-                argument = inner.child_by_field_name("argument")
-                if argument is not None and argument.type == "identifier":
-                    return self._of_name(argument, "", place, frame, depth - 1)
-            raise UnknownValueError
-        base, path = _path(node)
-        if base.type != "identifier":
-            raise UnknownValueError
-        return self._of_name(base, path, place, frame, depth - 1)
-
-    def _of_call(self, node: Node, place: Place, frame: Frame, depth: int) -> int:
-        function, listed = (node.child_by_field_name(x) for x in ("function", "arguments"))
-        if function is None or listed is None:
-            raise UnknownValueError
-        if name_of_callee(function) == "raw_pointer_cast" and listed.named_child_count == 1:
-            return self.bytes(listed.named_children[0], place, frame, depth)
-        is_method = function.type == "field_expression"
-        if is_method and name_of_callee(function) in ("data", "get"):
-            inner = function.child_by_field_name("argument")
-            if inner is not None and inner.type == "identifier":
-                return self._of_name(inner, "", place, frame, depth)
-            if inner is not None and inner.type == "call_expression":
-                return self._of_call(inner, place, frame, depth)
-        raise UnknownValueError
-
-    def _of_name(self, node: Node, path: str, place: Place, frame: Frame, depth: int) -> int:
-        variable = self.unit.variable(text_of(node), place)
-        if variable is None:
-            raise UnknownValueError
-        if not path and (vector := _VECTOR.match(variable.type_text.strip())):
-            return self._of_vector(variable, vector[1], frame, depth)
-        sizes = list(self._allocations(variable, path, frame))
-        if sizes:
-            if len(set(sizes)) != 1 or sizes[0] is None:
-                raise UnknownValueError
-            return sizes[0]
-        if path:
-            raise UnknownValueError
-        if self.unit.writes_of(variable):
-            writes = self.unit.writes_of(variable)
-            is_declared_empty = variable.declarator.type != "init_declarator"
-            if len(writes) != 1 or writes[0].value is None or not is_declared_empty:
-                raise UnknownValueError
-            if not self.evaluator._is_certain(writes[0], place):
-                raise UnknownValueError
-            return self.bytes(writes[0].value, writes[0].place, frame, depth)
-        if variable.kind == "parameter":
-            if variable.name not in frame.arguments:
-                raise UnknownValueError
-            inner, at, outer = frame.arguments[variable.name]
-            return self.bytes(inner, at, outer, depth)
-        value = variable.declarator.child_by_field_name("value")
-        if value is None or value.type == "initializer_list":
-            raise UnknownValueError
-        return self.bytes(value, variable.place, frame, depth)
-
-    def _of_vector(self, variable: Variable, element: str, frame: Frame, depth: int) -> int:
-        changed = self.unit.writes_of(variable) or any(
-            one.name in _RESIZES
-            and text_of(one.node.child_by_field_name("function")).startswith(variable.name)
-            for one in self.unit.calls
-        )
-        value = variable.declarator.child_by_field_name("value")
-        if changed or value is None:
-            raise UnknownValueError
-        if value.type == "identifier" or (
-            value.type == "argument_list"
-            and value.named_child_count == 1
-            and (source := self._vector_in(value.named_children[0], variable.place)) is not None
-        ):
-            source = self._vector_in(uncast(value), variable.place) or self._vector_in(
-                value.named_children[0], variable.place
-            )
-            if source is None:
-                raise UnknownValueError
-            inner = _VECTOR.match(source.type_text.strip())
-            assert inner is not None, "it is a vector"
-            return self._of_vector(source, inner[1], frame, depth - 1)
-        if value.type != "argument_list" or not 1 <= value.named_child_count <= 2:
-            raise UnknownValueError
-        count = self.evaluator.number(value.named_children[0], variable.place, frame, depth)
-        return int(count.value) * self.evaluator.size(element, frame)
-
-    def _vector_in(self, node: Node, place: Place) -> Variable | None:
-        found = self.unit.variable(text_of(node), place) if node.type == "identifier" else None
-        return found if found and _VECTOR.match(found.type_text.strip()) else None
-
-    def _allocations(self, variable: Variable, path: str, frame: Frame) -> Iterator[int | None]:
-        """Bytes of each allocation of a pointer, None if they are not known."""
-        for call in self.unit.calls:
-            if call.name not in _ALLOCATIONS:
-                continue
-            nodes = call_arguments(call.node)
-            if len(nodes) < 2:
-                continue
-            target = uncast(nodes[0])
-            if not (target.type == "pointer_expression" and text_of(target).startswith("&")):
-                continue
-            inner = target.child_by_field_name("argument")
-            base, own = _path(inner) if inner is not None else (target, "")
-            if base.type != "identifier" or own != path:
-                continue
-            if self.unit.variable(text_of(base), call.place) is not variable:
-                continue
-            yield self._size(nodes[1], call, frame)
-        yield from self._by_functions(variable, path, frame)
-
-    def _size(self, node: Node, call: Call, frame: Frame) -> int | None:
-        """Bytes of one allocation."""
-        owner = self.unit.function_at(call.place)
-        if owner is not frame.function:
-            frames = self.code._frames(owner, MOST_CALLERS)
-            if len(frames) != 1:
-                return None
-            frame = frames[0]
-        try:
-            found = self.evaluator.number(node, call.place, frame)
-        except UnknownValueError:
-            return None
-        return int(found.value) if found.value > 0 else None
-
-    def _by_functions(self, variable: Variable, path: str, frame: Frame) -> Iterator[int | None]:
-        """Allocations by a function that takes the address of the pointer."""
-        if path:
-            return
-        for use in self.unit.uses_of(variable):
-            functions = self.unit.functions.get(use.function, [])
-            if not use.is_address or use.function in _ALLOCATIONS or len(functions) != 1:
-                continue
-            function = functions[0]
-            call = next((one for one in self.unit.calls if one.place == use.place), None)
-            names = function.parameter_names
-            if call is None or use.position >= len(names):
-                continue
-            owner = self.unit.function_at(call.place)
-            if owner is not frame.function:
-                yield None
-                continue
-            inner = self.code.called(function, call, frame)
-            yield from self._inside(function, str(names[use.position]), inner)
-
-    def _inside(self, function: Function, pointer: str, frame: Frame) -> Iterator[int | None]:
-        for call in self.unit.calls:
-            nodes = call_arguments(call.node)
-            if call.name not in _ALLOCATIONS or len(nodes) < 2:
-                continue
-            if self.unit.function_at(call.place) is not function:
-                continue
-            if text_of(uncast(nodes[0])) == pointer:
-                yield self._size(nodes[1], call, frame)
 
 
 def declared_parameters(
@@ -514,73 +286,11 @@ def declared_parameters(
             continue
         if kind is not None:
             name = text_of(kind)
-            plain = templates.get(name) or evaluator.type_text(name, OUTSIDE)
+            plain = templates.get(name) or evaluator.types.type_text(name, OUTSIDE)
             if plain != name:
                 text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", plain, text, count=1)
         found.append(declared(text))
     return tuple(found)
-
-
-def _path(node: Node) -> tuple[Node, str]:
-    """The variable of `x.y`, `x->y` or `x[i]`, and ".y", "->y" or "[]"."""
-    path = ""
-    while True:
-        inner = node.child_by_field_name("argument")
-        if node.type == "parenthesized_expression" and node.named_child_count == 1:
-            node = node.named_children[0]
-        elif node.type == "field_expression" and inner is not None:
-            path = f"{text_of(node)[len(text_of(inner)) :].strip()}{path}"
-            node = inner
-        elif node.type == "subscript_expression" and inner is not None:
-            path, node = f"[]{path}", inner
-        else:
-            return node, path
-
-
-def template_arguments(function: Node | None) -> list[Node]:
-    """The template arguments that a call writes."""
-    while function is not None and function.type == "qualified_identifier":
-        function = function.child_by_field_name("name")
-    listed = function.child_by_field_name("arguments") if function is not None else None
-    if listed is None or listed.type != "template_argument_list":
-        return []
-    return list(listed.named_children)
-
-
-def _fits(call: Call, function: Function) -> bool:
-    """True if the number of arguments is right."""
-    count = len(call_arguments(call.node))
-    needed = [x for x in function.parameters if x.child_by_field_name("default_value") is None]
-    if text_of(function.parameters[0] if function.parameters else None) == "void":
-        return count == 0
-    return len(needed) <= count <= len(function.parameters)
-
-
-def _deduced(
-    function: Function, arguments: list[Node], unit: HostUnit, place: Place
-) -> dict[str, Node]:
-    """Template parameters that follow from the types of arguments: `T *x` of a `float *`."""
-    found: dict[str, Node] = {}
-    for parameter, argument in zip(function.parameters, arguments, strict=False):
-        kind = parameter.child_by_field_name("type")
-        if kind is None or text_of(kind) not in function.templates:
-            continue
-        plain = uncast(argument)
-        variable = unit.variable(text_of(plain), place) if plain.type == "identifier" else None
-        theirs = variable.declaration.child_by_field_name("type") if variable else None
-        if variable is None or theirs is None or text_of(theirs) == "auto":
-            continue
-        stars = [text_of(x).count("*") for x in (parameter, _declared_part(variable))]
-        if stars[0] == stars[1]:
-            found.setdefault(text_of(kind), theirs)
-    return found
-
-
-def _declared_part(variable: Variable) -> Node:
-    declarator = variable.declarator
-    if declarator.type == "init_declarator":
-        return declarator.child_by_field_name("declarator") or declarator
-    return declarator
 
 
 def _pointed_to(node: Node, unit: HostUnit, place: Place) -> str | None:
@@ -588,7 +298,7 @@ def _pointed_to(node: Node, unit: HostUnit, place: Place) -> str | None:
     if node.type != "identifier":
         return None
     variable = unit.variable(text_of(node), place)
-    if variable is None or "*" not in text_of(_declared_part(variable)):
+    if variable is None or "*" not in text_of(declared_part(variable)):
         return None
     return variable.type_text
 

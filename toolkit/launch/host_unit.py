@@ -15,6 +15,14 @@ from pathlib import Path
 
 from tree_sitter import Node
 
+from toolkit.launch.host_directives import PREDEFINED, Directives, Macro
+from toolkit.launch.host_nodes import (
+    constructor_arguments,
+    name_of_callee,
+    name_of_declarator,
+    text_of,
+    uncast,
+)
 from toolkit.machine_code.source_tree import tree_of
 from toolkit.store.user_files import read_file
 
@@ -31,13 +39,9 @@ _UNCONDITIONAL = (
     *("init_declarator", "declaration", "assignment_expression"),
 )
 _CONDITIONALS = ("preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else", "preproc_elifdef")
-# What the host compiler of a CUDA toolkit defines, and what it certainly does not.
-_PREDEFINED = {"__CUDACC__": "1", "__NVCC__": "1", "__cplusplus": "201703L", "__linux__": "1"}
-_UNDEFINED = ("__CUDACC_RTC__", "__CUDA_ARCH__", "__HIPCC__", "__CYGWIN__", "__APPLE__")
-_FROM_HEADERS = re.compile(r"__|CUDA|CUDNN|CUBLAS|CUB_|THRUST_|NV_")
 
 
-# The name and the text of a quoted include, and what finds its own includes
+# The text and the name of a quoted include, and what finds its own includes
 Header = Callable[[str], "tuple[str, str, Header] | None"]
 
 
@@ -47,14 +51,6 @@ class Place:
 
     file: int
     at: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Macro:
-    """A macro; `parameters` are None of one without parentheses."""
-
-    parameters: tuple[str, ...] | None
-    body: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,7 +130,7 @@ class Call:
 class HostUnit:
     """The files of one source. `name_of_file` and `texts` are by the number of the file."""
 
-    macros: dict[str, Macro | None] = field(default_factory=dict)  # None: defined in several ways
+    directives: Directives = field(default_factory=Directives)
     names: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     functions: dict[str, list[Function]] = field(default_factory=lambda: defaultdict(list))
@@ -147,7 +143,11 @@ class HostUnit:
     uses: dict[str, list[Use]] = field(default_factory=lambda: defaultdict(list))
     loops: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     enumerators: dict[str, Node] = field(default_factory=dict)
-    _off: set[int] = field(default_factory=set)
+
+    @property
+    def macros(self) -> dict[str, Macro | None]:
+        """Macros by their names; None of one that is defined in several ways."""
+        return self.directives.macros
 
     def variable(self, name: str, place: Place) -> Variable | None:
         """The variable that a name means at a place; None if it is not declared in these files."""
@@ -189,7 +189,7 @@ class HostUnit:
         pending = [node]
         while pending:
             one = pending.pop()
-            if one.id in self._off:
+            if one.id in self.directives.off:
                 continue
             yield one
             pending.extend(reversed(one.children))
@@ -202,116 +202,16 @@ class HostUnit:
         self.names.append(name)
         self.texts.append(text)
         root = tree_of(text)
-        self._directives(root, header)
+
+        def include(quoted: str) -> None:
+            found = header(quoted) if len(self.names) < MOST_HEADERS else None
+            if found is not None:
+                self.read(*found)
+
+        self.directives.follow(root, include)
         for node in self.active(root):
             self._note(node, number)
         return self
-
-    def _directives(self, root: Node, header: Header) -> None:
-        pending = list(reversed(root.children))
-        while pending:
-            node = pending.pop()
-            if node.id in self._off:
-                continue
-            match node.type:
-                case "preproc_def" | "preproc_function_def":
-                    self._define(node)
-                case "preproc_call":
-                    words = text_of(node).split()
-                    if words[:1] == ["#undef"] and len(words) > 1:
-                        self.macros.pop(words[1], None)
-                case "preproc_include":
-                    path = node.child_by_field_name("path")
-                    quoted = text_of(path).strip() if path is not None else ""
-                    if quoted.startswith('"') and len(self.names) < MOST_HEADERS:
-                        found = header(quoted.strip('"'))
-                        if found is not None:
-                            self.read(found[1], found[0], found[2])
-                case "preproc_if" | "preproc_ifdef" | "preproc_elif" | "preproc_elifdef":
-                    self._decide(node)
-                    pending.extend(reversed(node.children))
-                case _:
-                    pending.extend(reversed(node.children))
-
-    def _define(self, node: Node) -> None:
-        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        if name is None:
-            return
-        listed = node.child_by_field_name("parameters")
-        parameters = (
-            tuple(text_of(one) for one in listed.named_children) if listed is not None else None
-        )
-        body = re.sub(r"\\\r?\n", " ", text_of(value)) if value is not None else ""
-        body = re.sub(r"//.*|/\*.*?\*/", " ", body).strip()
-        macro = Macro(parameters=parameters, body=body)
-        key = text_of(name)
-        self.macros[key] = macro if self.macros.get(key, macro) == macro else None
-
-    def _decide(self, node: Node) -> None:
-        """Mark the side of a conditional that is left out; none where that is not known."""
-        holds = self._condition(node)
-        alternative = node.child_by_field_name("alternative")
-        if holds is None:
-            return
-        if holds:
-            if alternative is not None:
-                self._off.add(alternative.id)
-            return
-        kept = {one.id for one in (alternative,) if one is not None}
-        names = (node.child_by_field_name("name"), node.child_by_field_name("condition"))
-        kept |= {one.id for one in names if one is not None}
-        self._off |= {one.id for one in node.children if one.is_named} - kept
-
-    def _condition(self, node: Node) -> bool | None:
-        name = node.child_by_field_name("name")
-        if name is not None:
-            is_defined = self._is_defined(text_of(name))
-            negated = node.children[0].type in ("#ifndef", "#elifndef")
-            return None if is_defined is None else is_defined != negated
-        condition = node.child_by_field_name("condition")
-        value = self._number(condition, 16) if condition is not None else None
-        return None if value is None else bool(value)
-
-    def _is_defined(self, name: str) -> bool | None:
-        if name in self.macros:
-            return True
-        if name in _UNDEFINED or not _FROM_HEADERS.match(name):
-            return False
-        return None
-
-    def _number(self, node: Node, depth: int) -> int | None:  # noqa: PLR0911
-        """Value of the condition of a directive; None if it is not known."""
-        if depth == 0:
-            return None
-        children = node.named_children
-        match node.type:
-            case "number_literal":
-                return integer_of(text_of(node))
-            case "parenthesized_expression":
-                return self._number(children[0], depth) if children else None
-            case "preproc_defined":
-                known = self._is_defined(text_of(children[0])) if children else None
-                return None if known is None else int(known)
-            case "identifier":
-                name = text_of(node)
-                macro = self.macros.get(name)
-                if macro is None:
-                    return (
-                        0 if name not in self.macros and self._is_defined(name) is False else None
-                    )
-                inner = expression(macro.body) if macro.parameters is None else None
-                return self._number(inner, depth - 1) if inner is not None else None
-            case "unary_expression" if children:
-                value = self._number(children[-1], depth)
-                sign = node.children[0].type
-                if value is None or sign not in ("!", "-", "+"):
-                    return None
-                return {"!": int(not value), "-": -value, "+": value}[sign]
-            case "binary_expression" if len(children) == 2:
-                return _logic(
-                    node.children[1].type, *(self._number(one, depth) for one in children)
-                )
-        return None
 
     def _note(self, node: Node, file: int) -> None:  # noqa: PLR0912
         match node.type:
@@ -463,7 +363,7 @@ def host_unit(
     """The host code of a source, with the headers of its own, beside it or in `folders`."""
     unit = HostUnit()
     given = {k: str(int(x) if isinstance(x, bool) else x) for k, x in (defines or {}).items()}
-    for macro, body in (_PREDEFINED | given).items():
+    for macro, body in (PREDEFINED | given).items():
         unit.macros[macro] = Macro(parameters=None, body=body)
     seen = set[Path]()
 
@@ -476,98 +376,12 @@ def host_unit(
                 with suppress(OSError, ValueError):
                     content = read_file(path).decode()
                     seen.add(path)
-                    return path.name, content, reader(path.parent)
+                    return content, path.name, reader(path.parent)
             return None
 
         return header
 
     return unit.read(text, name, reader(folder))
-
-
-def text_of(node: Node | None) -> str:
-    return node.text.decode() if node is not None and node.text is not None else ""
-
-
-def expression(text: str) -> Node | None:
-    """The tree of an expression; None if the text is none."""
-    root = tree_of(f"int __value = {text};")
-    for node in root.children:
-        declarator = node.child_by_field_name("declarator")
-        if node.type == "declaration" and declarator is not None and not root.has_error:
-            return declarator.child_by_field_name("value")
-    return None
-
-
-def integer_of(text: str) -> int | None:
-    """The value of an integer literal."""
-    digits = re.sub(r"[uUlLzZ]+$", "", text.replace("'", ""))
-    try:
-        return int(digits, 8 if re.fullmatch(r"0[0-7]+", digits) else 0)
-    except ValueError:
-        return None
-
-
-def uncast(node: Node) -> Node:
-    """An expression without casts and parentheses around it."""
-    while True:
-        inner: Node | None = None
-        if node.type == "cast_expression":
-            inner = node.child_by_field_name("value")
-        elif node.type == "parenthesized_expression" and node.named_child_count == 1:
-            inner = node.named_children[0]
-        elif node.type == "call_expression":
-            function = text_of(node.child_by_field_name("function"))
-            arguments = node.child_by_field_name("arguments")
-            is_cast = re.match(r"(reinterpret|static|const)_cast\s*<", function)
-            if is_cast and arguments is not None and arguments.named_child_count == 1:
-                inner = arguments.named_children[0]
-        if inner is None:
-            return node
-        node = inner
-
-
-def name_of_callee(function: Node) -> str:
-    """`run` of `ns::run<256>`, `data` of `v.data`."""
-    match function.type:
-        case "template_function":
-            return name_of_callee(function.child_by_field_name("name") or function.children[0])
-        case "qualified_identifier":
-            return name_of_callee(function.child_by_field_name("name") or function.children[-1])
-        case "field_expression":
-            return text_of(function.child_by_field_name("field"))
-    return text_of(function)
-
-
-def name_of_declarator(node: Node) -> str | None:
-    """The name that a declarator, or a parameter declaration, declares."""
-    found: Node | None = node
-    while found is not None and found.type != "identifier":
-        inner = found.child_by_field_name("declarator")
-        if inner is None and found.type == "reference_declarator":
-            inner = next((x for x in found.named_children if x.type == "identifier"), None)
-        found = inner
-    return text_of(found) if found is not None else None
-
-
-def constructor_arguments(declarator: Node) -> list[Node] | None:
-    """The names in `dim3 grid(columns, rows)`, which parse as types of parameters; else None."""
-    listed = declarator.child_by_field_name("parameters")
-    found = []
-    for one in listed.named_children if listed is not None else ():
-        kind = one.child_by_field_name("type")
-        if kind is None or one.child_by_field_name("declarator") is not None:
-            return None
-        if kind.type not in ("type_identifier", "qualified_identifier"):
-            return None
-        found.append(kind)
-    return found or None
-
-
-def call_arguments(call: Node) -> list[Node]:
-    """Arguments of a call, in order; none where directives stand among them."""
-    listed = call.child_by_field_name("arguments")
-    found = [x for x in listed.named_children if x.type != "comment"] if listed is not None else []
-    return [] if any(one.type.startswith("preproc") for one in found) else found
 
 
 def _template_parameters(declaration: Node) -> list[Node]:
@@ -606,26 +420,3 @@ def _home(node: Node) -> tuple[int, int] | None:
     if found is None or found.type not in _BLOCKS:
         return None
     return found.start_byte, found.end_byte
-
-
-def _logic(operator: str, a: int | None, b: int | None) -> int | None:
-    if operator == "&&" and 0 in (a, b):
-        return 0
-    if operator == "||" and (a or b):
-        return 1
-    if a is None or b is None:
-        return None
-    known: dict[str, Callable[[int, int], int]] = {
-        "&&": lambda x, y: int(bool(x and y)),
-        "||": lambda x, y: int(bool(x or y)),
-        "==": lambda x, y: int(x == y),
-        "!=": lambda x, y: int(x != y),
-        "<": lambda x, y: int(x < y),
-        ">": lambda x, y: int(x > y),
-        "<=": lambda x, y: int(x <= y),
-        ">=": lambda x, y: int(x >= y),
-        "+": lambda x, y: x + y,
-        "-": lambda x, y: x - y,
-        "*": lambda x, y: x * y,
-    }
-    return known[operator](a, b) if operator in known else None

@@ -16,8 +16,8 @@ import numpy as np
 from analysis.errors import InputError, UnknownNameError
 from reports import text as words
 from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
+from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_unit import host_unit
-from toolkit.launch.host_values import Number, UnknownValueError, converted
 from toolkit.machine_code.kernel_names import TEMPLATES, alike, numbered
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 
