@@ -19,6 +19,7 @@ from reports import text as words
 from toolkit.cli.argument_syntax import is_type, parse_arguments, type_name
 from toolkit.cli.launch_source import defines_of
 from toolkit.cli.options import KernelOptions
+from toolkit.launch.host_code import Extent
 from toolkit.launch.proposed import Proposed, Size, SourceLaunches
 from toolkit.machine_code.kernel_source import (
     CUBIN,
@@ -76,8 +77,8 @@ def completed(launch: KernelOptions, command: Command) -> AskedOptions:
     proposed = known.proposed(
         kernel,
         given={k: _scalar(text, k, declared or ()) for k, text in given.items()},
-        grid=_extent(launch.grid),
-        block=_extent(launch.block),
+        grid=_given_extent("--grid", launch.grid),
+        block=_given_extent("--block", launch.block),
         shared_bytes=launch.shared,
         line=launch.launch_line,
     )
@@ -125,8 +126,8 @@ def _of_machine_code(launch: KernelOptions, command: Command) -> AskedOptions:
     proposed = Proposed(
         kernel=kernel.symbol,
         declared=declared,
-        grid=_extent(launch.grid),
-        block=_extent(launch.block),
+        grid=_given_extent("--grid", launch.grid),
+        block=_given_extent("--block", launch.block),
         shared_bytes=launch.shared or 0,
         arguments={},
         missing=tuple(k for k in range(len(declared)) if k not in given),
@@ -173,11 +174,24 @@ def _scalar(text: str, position: int, declared: Sequence[Declared]) -> np.generi
     return found if isinstance(found, np.generic) else None
 
 
-def _extent(text: str | None) -> tuple[int, int, int] | None:
-    """The extent that an option means; a wrong one is refused later."""
-    parts = re.findall(r"\d+", text or "")
-    x, y, z = (*map(int, parts), 1, 1, 1)[:3] if parts else (0, 0, 0)
-    return (x, y, z) if parts else None
+def _given_extent(option: str, text: str | None) -> Extent | None:
+    return None if text is None else extent_of(option, text)
+
+
+def extent_of(option: str, text: str) -> Extent:
+    """The extent that an option means. Raises InputError."""
+    parts = re.split(r"[,x×]", text)
+    if not (
+        len(parts) <= 3
+        and all(re.fullmatch(r" *\d{1,10} *", part, re.ASCII) for part in parts)
+        and all(map(int, parts))
+    ):
+        raise InputError(
+            f"{option} {shortened(text)!r} is not a size: give one to three numbers of at least 1, "
+            f"such as {option} 64 or {option} 8,8"
+        )
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z
 
 
 # What is filled in.

@@ -26,7 +26,7 @@ from toolkit.cli.argument_syntax import (
     parse_arguments,
     type_name,
 )
-from toolkit.cli.asked_launch import AskedOptions, refuse_sizes
+from toolkit.cli.asked_launch import AskedOptions, extent_of, refuse_sizes
 from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_of
 from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
@@ -274,8 +274,8 @@ def call_of(
         arguments[k] = one
     types = {k: np.dtype(declared[k].dtype) for k, one in enumerate(arguments) if one is None}
     geometry = Geometry(
-        grid=_extent("--grid", asked.launch.grid or ""),
-        block=_extent("--block", asked.launch.block or ""),
+        grid=extent_of("--grid", asked.launch.grid or ""),
+        block=extent_of("--block", asked.launch.block or ""),
         dynamic_shared_bytes=asked.launch.shared or 0,
     )
     found = guessed_sizes(kernel, geometry, arguments, types)
@@ -352,8 +352,8 @@ def parse_call(
         source=source,
         text=text,
         kernel=launch.kernel,
-        grid=_extent("--grid", launch.grid),
-        block=_extent("--block", launch.block),
+        grid=extent_of("--grid", launch.grid),
+        block=extent_of("--block", launch.block),
         dynamic_shared_bytes=launch.shared or 0,
         written=tuple(arguments),
         arguments=parsed,
@@ -402,21 +402,6 @@ def _check_kernel(text: str, kernel: str) -> None:
     name = plain_name(kernel).partition("<")[0].rpartition("::")[2].strip()
     if names and name not in names and not _OWN_HEADER.search(text):
         raise UnknownNameError("kernel", kernel, names)
-
-
-def _extent(option: str, text: str) -> Extent:
-    parts = re.split(r"[,x×]", text)
-    if not (
-        len(parts) <= 3
-        and all(re.fullmatch(r" *\d{1,10} *", part, re.ASCII) for part in parts)
-        and all(map(int, parts))
-    ):
-        raise InputError(
-            f"{option} {shortened(text)!r} is not a size: give one to three numbers of at least 1, "
-            f"such as {option} 64 or {option} 8,8"
-        )
-    x, y, z = (*map(int, parts), 1, 1)[:3]
-    return x, y, z
 
 
 def _blocks(text: str) -> Literal["all", "representative"] | int:

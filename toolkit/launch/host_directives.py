@@ -11,6 +11,7 @@ from tree_sitter import Node
 from toolkit.launch.host_nodes import expression, integer_of, text_of
 
 # What the host compiler of a CUDA toolkit defines, and what it certainly does not.
+DEEPEST = 64  # conditions within conditions
 PREDEFINED = {"__CUDACC__": "1", "__NVCC__": "1", "__cplusplus": "201703L", "__linux__": "1"}
 _UNDEFINED = ("__CUDACC_RTC__", "__CUDA_ARCH__", "__HIPCC__", "__CYGWIN__", "__APPLE__")
 _FROM_HEADERS = re.compile(r"__|CUDA|CUDNN|CUBLAS|CUB_|THRUST_|NV_")
@@ -92,7 +93,7 @@ class Directives:
             negated = node.children[0].type in ("#ifndef", "#elifndef")
             return None if is_defined is None else is_defined != negated
         condition = node.child_by_field_name("condition")
-        value = self._number(condition, 16) if condition is not None else None
+        value = self._number(condition, DEEPEST) if condition is not None else None
         return None if value is None else bool(value)
 
     def _is_defined(self, name: str) -> bool | None:
@@ -111,7 +112,7 @@ class Directives:
             case "number_literal":
                 return integer_of(text_of(node))
             case "parenthesized_expression":
-                return self._number(children[0], depth) if children else None
+                return self._number(children[0], depth - 1) if children else None
             case "preproc_defined":
                 known = self._is_defined(text_of(children[0])) if children else None
                 return None if known is None else int(known)
@@ -125,14 +126,14 @@ class Directives:
                 inner = expression(macro.body) if macro.parameters is None else None
                 return self._number(inner, depth - 1) if inner is not None else None
             case "unary_expression" if children:
-                value = self._number(children[-1], depth)
+                value = self._number(children[-1], depth - 1)
                 sign = node.children[0].type
                 if value is None or sign not in ("!", "-", "+"):
                     return None
                 return {"!": int(not value), "-": -value, "+": value}[sign]
             case "binary_expression" if len(children) == 2:
                 return _logic(
-                    node.children[1].type, *(self._number(one, depth) for one in children)
+                    node.children[1].type, *(self._number(one, depth - 1) for one in children)
                 )
         return None
 

@@ -10,7 +10,7 @@ from toolkit.machine_code.source_tree import tree_of
 
 
 def text_of(node: Node | None) -> str:
-    return node.text.decode() if node is not None and node.text is not None else ""
+    return node.text.decode(errors="replace") if node is not None and node.text is not None else ""
 
 
 def expression(text: str) -> Node | None:

@@ -86,23 +86,11 @@ def parameters_of(symbol: str) -> tuple[Declared, ...] | None:
     return tuple(replace(declared(f"{text} _"), text=text, name=None) for text in found.parameters)
 
 
-class _Reader:
+class _Text:
     """A symbol, read from its start."""
 
     def __init__(self, symbol: str) -> None:
         self._text, self._at = symbol, 2
-        self._known: list[str] = []  # what S_, S0_ and so on stand for
-        self._arguments: list[str] = []  # what T_, T0_ and so on stand for
-        self._depth = 0
-
-    def function(self) -> Demangled:
-        name, is_template = self._name()
-        types = list[str]()
-        if is_template:
-            self._type()  # that of the result
-        while self._at < len(self._text) and self._text[self._at] not in ".$@":
-            types += self._types()
-        return Demangled(name=name, parameters=tuple([] if types == ["void"] else types))
 
     def _peek(self, length: int = 1) -> str:
         return self._text[self._at : self._at + length]
@@ -119,6 +107,32 @@ class _Reader:
             return None
         self._at = found.end()
         return found[0]
+
+    def _number(self, letter: str) -> int:
+        """The number of `S_` (0), `S0_` (1), `S1_` (2) and so on."""
+        text = self._match(rf"{letter}[0-9A-Z]*_")
+        if text is None:
+            raise _NotKnownError
+        return int(text[1:-1], 36) + 1 if len(text) > 2 else 0
+
+
+class _Reader(_Text):
+    """Names and types of a symbol."""
+
+    def __init__(self, symbol: str) -> None:
+        super().__init__(symbol)
+        self._known: list[str] = []  # what S_, S0_ and so on stand for
+        self._arguments: list[str] = []  # what T_, T0_ and so on stand for
+        self._depth = 0
+
+    def function(self) -> Demangled:
+        name, is_template = self._name()
+        types = list[str]()
+        if is_template:
+            self._type()  # that of the result
+        while self._at < len(self._text) and self._text[self._at] not in ".$@":
+            types += self._types()
+        return Demangled(name=name, parameters=tuple([] if types == ["void"] else types))
 
     # Names.
 
@@ -175,13 +189,6 @@ class _Reader:
 
     def _parameter(self) -> str:
         return self._arguments[self._number("T")]
-
-    def _number(self, letter: str) -> int:
-        """The number of `S_` (0), `S0_` (1), `S1_` (2) and so on."""
-        text = self._match(rf"{letter}[0-9A-Z]*_")
-        if text is None:
-            raise _NotKnownError
-        return int(text[1:-1], 36) + 1 if len(text) > 2 else 0
 
     # Template arguments.
 
