@@ -14,13 +14,14 @@ from typing import Literal
 
 import numpy as np
 
-from analysis.errors import InputError, shortened
+from analysis.errors import InputError, UnknownNameError, shortened
 from reports import text as words
 from toolkit.cli.argument_syntax import is_type, parse_arguments, type_name
 from toolkit.cli.launch_source import defines_of
 from toolkit.cli.options import KernelOptions
 from toolkit.launch.host_code import Extent
 from toolkit.launch.proposed import Proposed, Size, SourceLaunches
+from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import (
     CUBIN,
     compile_kernel,
@@ -124,7 +125,7 @@ def _of_machine_code(launch: KernelOptions, command: Command) -> AskedOptions:
     if len(given) > len(declared):
         return _as_given(launch, command)
     proposed = Proposed(
-        kernel=kernel.symbol,
+        kernel=_selected(launch, kernel),
         declared=declared,
         grid=_given_extent("--grid", launch.grid),
         block=_given_extent("--block", launch.block),
@@ -135,6 +136,15 @@ def _of_machine_code(launch: KernelOptions, command: Command) -> AskedOptions:
         launch=None,
     )
     return _filled(launch, command, proposed, given)
+
+
+def _selected(launch: KernelOptions, kernel: Kernel) -> str | None:
+    """The name that means the kernel alone; the one that was given if several have it."""
+    try:
+        found = compile_kernel(launch.source, kernel.name, target="").symbol
+    except UnknownNameError:
+        return launch.kernel
+    return kernel.name if found == kernel.symbol else launch.kernel
 
 
 # Arguments that are given.
@@ -297,10 +307,8 @@ def refuse_sizes(asked: AskedOptions, needed: Sequence[int]) -> None:
 def command_line(launch: KernelOptions, command: Command, kernel: str | None) -> str:
     """The command as it was given, with the kernel."""
     found = ["python", "-m", "toolkit", command, launch.source]
-    if launch.kernel is not None and kernel is not None and not kernel.startswith("_Z"):
-        found += ["-k", kernel]
-    elif launch.kernel is not None:
-        found += ["-k", launch.kernel]
+    if launch.kernel is not None:
+        found += ["-k", kernel or launch.kernel]
     for option, value in (
         ("-g", launch.grid),
         ("-b", launch.block),

@@ -287,7 +287,7 @@ def call_of(
         else f"{type_name(types[k])}[{found.sizes[k] // types[k].itemsize}]"
         for k, text in enumerate(asked.arguments)
     ]
-    listed = ", ".join(f"{declared[k].name or k} {written[k]}" for k in sorted(types))
+    listed = ", ".join(f"{declared[k].name or f'argument {k}'} {written[k]}" for k in sorted(types))
     return replace(
         parse_call(replace(asked.launch, arguments=written), saves, here),
         notes=(*asked.notes, f"sizes guessed from addresses and guards: {listed}"),

@@ -135,7 +135,9 @@ def _filled(
         for k, size in sizes.items():
             rng = np.random.default_rng((seed, k))
             arguments[k] = random_array((size.count,), types[k], rng)
-        listed = ", ".join(f"{declared[k].name or k} {size}" for k, size in sizes.items())
+        listed = ", ".join(
+            f"{declared[k].name or f'argument {k}'} {size}" for k, size in sizes.items()
+        )
         notes.append(f"sizes guessed from addresses and guards: {listed}")
     whole = [one for one in arguments if one is not None]
     return CompletedRequest(

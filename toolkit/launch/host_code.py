@@ -80,13 +80,19 @@ class HostCode:
     def calls(self) -> HostCalls:
         return HostCalls(self.unit)
 
-    def launches(self, given: Mapping[str, Number] | None = None) -> list[HostLaunch]:
-        """All launches; `given` are values of scalar parameters of the kernel, by name.
+    def launches(
+        self, given: Mapping[str, Number] | None = None, kernel: str | None = None
+    ) -> list[HostLaunch]:
+        """All launches, or those of a kernel, by its name without template arguments.
+
+        `given` are values of scalar parameters of the kernel, by name.
 
         A launch in a function that several calls reach is there several times.
         """
         found = []
         for call in self.launch_calls:
+            if kernel is not None and self.kernel_of(call) != kernel:
+                continue
             function = self.unit.function_at(call.place)
             for frame in self.calls.frames(function):
                 found.append(_Reading(self.unit, self, call, frame, given or {}).launch)

@@ -27,6 +27,7 @@ from toolkit.machine_code.source_tree import tree_of
 from toolkit.store.user_files import read_file
 
 MOST_HEADERS = 64
+UNKNOWN_TYPE = "?"  # what a name stands for that is declared in several ways
 _BLOCKS = ("compound_statement", "translation_unit", "declaration_list", "case_statement")
 _SCOPES = (
     *_BLOCKS,
@@ -101,9 +102,14 @@ class Function:
     name: str
     node: Node
     file: int
+    begin: int
+    end: int
     parameters: tuple[Node, ...]
     templates: tuple[str, ...]
     is_kernel: bool
+
+    def contains(self, place: Place) -> bool:
+        return self.file == place.file and self.begin <= place.at < self.end
 
     @property
     def parameter_names(self) -> list[str | None]:
@@ -128,7 +134,7 @@ class Call:
 
 @dataclass
 class HostUnit:
-    """The files of one source. `name_of_file` and `texts` are by the number of the file."""
+    """The files of one source; `names` and `texts` are by the number of the file."""
 
     directives: Directives = field(default_factory=Directives)
     names: list[str] = field(default_factory=list)
@@ -143,6 +149,7 @@ class HostUnit:
     uses: dict[str, list[Use]] = field(default_factory=lambda: defaultdict(list))
     loops: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     enumerators: dict[str, Node] = field(default_factory=dict)
+    _meant: dict[tuple[str, Place], Variable | None] = field(default_factory=dict)
 
     @property
     def macros(self) -> dict[str, Macro | None]:
@@ -151,6 +158,11 @@ class HostUnit:
 
     def variable(self, name: str, place: Place) -> Variable | None:
         """The variable that a name means at a place; None if it is not declared in these files."""
+        if (name, place) not in self._meant:
+            self._meant[name, place] = self._declared_at(name, place)
+        return self._meant[name, place]
+
+    def _declared_at(self, name: str, place: Place) -> Variable | None:
         found: Variable | None = None
         for one in self.variables.get(name, ()):
             if one.is_global:
@@ -163,12 +175,8 @@ class HostUnit:
 
     def function_at(self, place: Place) -> Function | None:
         """The function that a place is in."""
-        for functions in self.functions.values():
-            for one in functions:
-                inside = one.node.start_byte <= place.at < one.node.end_byte
-                if one.file == place.file and inside:
-                    return one
-        return None
+        every = (one for functions in self.functions.values() for one in functions)
+        return next((one for one in every if one.contains(place)), None)
 
     def writes_of(self, variable: Variable) -> list[Write]:
         """Changes of a variable after its declaration, in order."""
@@ -177,6 +185,16 @@ class HostUnit:
 
     def uses_of(self, variable: Variable) -> Iterator[Use]:
         return (use for use in self.uses[variable.name] if self._is_of(use.place, variable))
+
+    def is_ambiguous(self, variable: Variable) -> bool:
+        """True if the same scope declares it in several ways, of which directives choose one."""
+        same = [
+            one
+            for one in self.variables[variable.name]
+            if (one.is_global, one.scope) == (variable.is_global, variable.scope)
+            or (one.is_global and variable.is_global)
+        ]
+        return len([one for one in same if not text_of(one.declaration).startswith("extern")]) > 1
 
     def _is_of(self, place: Place, variable: Variable) -> bool:
         return self.variable(variable.name, place) is variable
@@ -241,13 +259,13 @@ class HostUnit:
                 declarator = node.child_by_field_name("declarator")
                 kind = node.child_by_field_name("type")
                 if declarator is not None and kind is not None:
-                    self.types[text_of(declarator)] = text_of(kind)
+                    self._note_type(text_of(declarator), text_of(kind))
                     if kind.type == "struct_specifier":
                         self.structs[text_of(declarator)] = kind
             case "alias_declaration":
                 name, kind = (node.child_by_field_name(x) for x in ("name", "type"))
                 if name is not None and kind is not None:
-                    self.types[text_of(name)] = text_of(kind)
+                    self._note_type(text_of(name), text_of(kind))
             case "struct_specifier" | "class_specifier":
                 name = node.child_by_field_name("name")
                 if name is not None and node.child_by_field_name("body") is not None:
@@ -256,6 +274,10 @@ class HostUnit:
                 name, value = (node.child_by_field_name(x) for x in ("name", "value"))
                 if name is not None and value is not None:
                     self.enumerators[text_of(name)] = value
+
+    def _note_type(self, name: str, meaning: str) -> None:
+        known = self.types.setdefault(name, meaning)
+        self.types[name] = known if known == meaning else UNKNOWN_TYPE
 
     def _note_function(self, node: Node, file: int) -> None:
         declarator = node.child_by_field_name("declarator")
@@ -274,6 +296,8 @@ class HostUnit:
             name=text_of(name).rpartition("::")[2],
             node=node,
             file=file,
+            begin=node.start_byte,
+            end=node.end_byte,
             parameters=tuple(
                 one
                 for one in (listed.named_children if listed is not None else ())

@@ -103,7 +103,7 @@ class Evaluator:
             raise UnknownValueError
         if (variable, path) in self.given:
             return self.given[variable, path]
-        if any(
+        if self.unit.is_ambiguous(variable) or any(
             self._may_change(use)
             for use in self.unit.uses_of(variable)
             if variable.is_global or self._is_earlier(use.place, place)

@@ -118,11 +118,29 @@ class SourceLaunches:
 
     @cached_property
     def code(self) -> HostCode:
+        """Host code. Raises InputError for what is nested too deeply."""
+        try:
+            return self._code
+        except RecursionError:
+            raise self._too_deep from None
+
+    @property
+    def _too_deep(self) -> InputError:
+        return InputError(
+            f"{self.name}: its host code is nested too deeply: give kernel, grid, block and all "
+            "arguments"
+        )
+
+    @property
+    def _code(self) -> HostCode:
         return HostCode(host_unit(self.text, self.name, self.folder, self.defines, self.folders))
 
     @cached_property
     def launches(self) -> list[HostLaunch]:
-        return self.code.launches()
+        try:
+            return self.code.launches()
+        except RecursionError:
+            raise self._too_deep from None
 
     @cached_property
     def kernels(self) -> list[str]:
@@ -226,7 +244,7 @@ class SourceLaunches:
             for name, value in scalars.items()
             if name is not None and value.dtype.kind in "iufb"
         }
-        own = [one for one in self.code.launches(values) if self._is_of(one, kernel)]
+        own = [one for one in self._launches_of(kernel, values) if self._is_of(one, kernel)]
         if line is not None:
             at = [one for one in own if one.line == line]
             if not at:
@@ -245,6 +263,12 @@ class SourceLaunches:
         assert best.launch is not None, "each has one"
         others = sorted({one.line for one in own} - {best.launch.line})
         return _with_implied(best, self.code, values, others)
+
+    def _launches_of(self, kernel: str | None, values: Mapping[str, Number]) -> list[HostLaunch]:
+        if not values:
+            return self.launches
+        plain = kernel.partition("<")[0].rpartition("::")[2] if kernel else None
+        return self.code.launches(values, plain)
 
     def _is_of(self, launch: HostLaunch, kernel: str | None) -> bool:
         if kernel is None:
@@ -337,7 +361,7 @@ def _with_implied(
     implied = set[int | str]()
     if len(tried) > len(values):
         place = launch.file, launch.line
-        for then in (x for x in code.launches(tried) if (x.file, x.line) == place):
+        for then in (x for x in code.launches(tried, launch.kernel) if (x.file, x.line) == place):
             implied |= {"grid"} if then.grid is not None else set()
             implied |= {"block"} if then.block is not None else set()
             implied |= {"shared"} if then.shared_bytes is not None else set()

@@ -78,6 +78,7 @@ def test_a_constant_is_evaluated_as_in_c(value, expected):
         ),
         ("#if CUDART_VERSION > 9000\n#define N 8\n#else\n#define N 2\n#endif", "N", None),
         ("int n = 5; void change() { n = 6; }", "n", None),
+        ("#if CUDART_VERSION > 9\nconst int n = 1;\n#else\nconst int n = 2;\n#endif", "n", None),
     ],
 )
 def test_names_stand_for_values(before, value, expected):
