@@ -89,7 +89,7 @@ def parse_arguments(
     Raises InputError, which names the argument's position.
     """
     known = [*(declared or ()), *([None] * len(texts))]
-    return [_at(position, text, known[position]) for position, text in enumerate(texts)]
+    return [parse_argument(position, text, known[position]) for position, text in enumerate(texts)]
 
 
 def is_type(name: str) -> bool:
@@ -154,7 +154,10 @@ def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
     return result
 
 
-def _at(position: int, text: str, declared: Declared | None) -> BufferArgument | np.generic:
+def parse_argument(
+    position: int, text: str, declared: Declared | None
+) -> BufferArgument | np.generic:
+    """Description of the argument at a position; raises InputError, which names it."""
     try:
         if _BARE_NUMBER.fullmatch(text):
             return number(text, _declared_type(text, declared))

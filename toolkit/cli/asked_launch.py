@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.errors import InputError, UnknownNameError, shortened
 from reports import text as words
-from toolkit.cli.argument_syntax import is_type, parse_arguments, type_name
+from toolkit.cli.argument_syntax import is_type, parse_argument, type_name
 from toolkit.cli.launch_source import defines_of
 from toolkit.cli.options import KernelOptions
 from toolkit.launch.host_code import Extent
@@ -174,13 +174,9 @@ def _given(texts: Sequence[str], declared: Sequence[Declared]) -> dict[int, str]
 
 
 def _scalar(text: str, position: int, declared: Sequence[Declared]) -> np.generic | None:
-    """The value of an argument; None of an array, and of a text that is refused later."""
-    if position >= len(declared) or "[" in text or text.endswith(".npy"):
-        return None
-    try:
-        (found,) = parse_arguments([text], [declared[position]])
-    except InputError:
-        return None
+    """The value of an argument, None of an array. Raises InputError for a text that is neither."""
+    known = declared[position] if position < len(declared) else None
+    found = parse_argument(position, text, known)
     return found if isinstance(found, np.generic) else None
 
 
