@@ -49,12 +49,13 @@ def completed(
     request.check_no_shape()
     source = request.source
     is_text = isinstance(source, str | Path) and not str(source).endswith(".cubin")
-    if request.is_complete or not is_text:
-        kernel = request.compiled(target)
-        request.launched()
-        return CompletedRequest(request=request, kernel=kernel)
+    if not is_text:
+        return _as_given(request, target)
     assert isinstance(source, str | Path), "it is a text or a path"
     text, name = read_source(source)
+    may_be_template = "<" not in (request.kernel or "") and "<<<" in text and "template" in text
+    if request.is_complete and not may_be_template:
+        return _as_given(request, target)
     folder = Path(source).resolve().parent if text != source else None
     known = SourceLaunches(
         text, name, folder, request.defines or {}, folders_of(tuple(request.options))
@@ -70,6 +71,11 @@ def completed(
         line=request.launch_line,
     )
     return _filled(request, proposed, given, name, target, chosen_seed(seed), guesses=guesses)
+
+
+def _as_given(request: LaunchRequest, target: str | Device) -> CompletedRequest:
+    request.launched()
+    return CompletedRequest(request=request, kernel=request.compiled(target))
 
 
 def _given(

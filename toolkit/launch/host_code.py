@@ -310,5 +310,12 @@ def _pointed_to(node: Node, unit: HostUnit, place: Place) -> str | None:
 
 
 def launches_of(unit: HostUnit, given: Mapping[str, Number] | None = None) -> list[HostLaunch]:
-    """The launches of a unit, in the order of the source."""
+    """The launches of a unit, in the order of the source.
+
+    >>> from toolkit.launch.host_unit import host_unit
+    >>> text = "__global__ void k(float *x) {} int main() { int n = 99; k<<<n / 2, 64>>>(x); }"
+    >>> (launch,) = launches_of(host_unit(text, "my.cu", None))
+    >>> launch.name, launch.grid, launch.block
+    ('k', (49, 1, 1), (64, 1, 1))
+    """
     return HostCode(unit).launches(given)

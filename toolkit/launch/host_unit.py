@@ -124,7 +124,7 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Call:
-    """A call of a function, a launch of a kernel where `launch` is its <<<...>>>."""
+    """A call of a function, a launch of a kernel where `launch` is its configuration."""
 
     name: str
     node: Node
