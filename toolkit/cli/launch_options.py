@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.devices import Device
-from analysis.errors import InputError, UnknownNameError, shortened
+from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.records.launch import AskedLaunch
 from toolkit.cli.argument_syntax import (
@@ -38,7 +38,6 @@ from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, WhenCounted
 from toolkit.launch.launch import Argument, Execution
 from toolkit.machine_code.kernel import Kernel
-from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.remedies.find import NONE, Remedies
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from toolkit.gpu.sampling import Sampling
 
 Extent = tuple[int, int, int]
-_OWN_HEADER = re.compile(r'^\s*#\s*include\s*"', re.MULTILINE)  # which may hold kernels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,8 +342,6 @@ def parse_call(
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
     text = None if launch.source.endswith(CUBIN) else read_source(source)[0]
-    if text and launch.kernel:
-        _check_kernel(text, launch.kernel)
     parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     return Call(
@@ -394,14 +390,6 @@ def _declared(text: str, kernel: str | None) -> tuple[Declared, ...] | None:
     """The parameters of the kernel, or of the only one in the source."""
     names = kernel_names(text) if kernel is None else [kernel]
     return signature(text, names[0]) if len(names) == 1 else None
-
-
-def _check_kernel(text: str, kernel: str) -> None:
-    """Raise UnknownNameError for a kernel that is not in a source without own headers."""
-    names = kernel_names(text)
-    name = plain_name(kernel).partition("<")[0].rpartition("::")[2].strip()
-    if names and name not in names and not _OWN_HEADER.search(text):
-        raise UnknownNameError("kernel", kernel, names)
 
 
 def _blocks(text: str) -> Literal["all", "representative"] | int:

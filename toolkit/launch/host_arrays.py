@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from toolkit.launch.host_calls import HostCalls
-from toolkit.launch.host_nodes import call_arguments, name_of_callee, path_of, text_of, uncast
+from toolkit.launch.host_nodes import (
+    call_arguments,
+    constructor_arguments,
+    name_of_callee,
+    path_of,
+    text_of,
+    uncast,
+)
 from toolkit.launch.host_numbers import UnknownValueError
 from toolkit.launch.host_types import Frame
 from toolkit.launch.host_unit import Call, Function, HostUnit, Place, Variable
@@ -103,30 +110,21 @@ class Arrays:
         return self.bytes(value, variable.place, frame, depth)
 
     def _of_vector(self, variable: Variable, element: str, frame: Frame, depth: int) -> int:
+        """Bytes of a vector by its constructor. Raises UnknownValueError if it may grow."""
         changed = self.unit.writes_of(variable) or any(
             one.name in _RESIZES
             and text_of(one.node.child_by_field_name("function")).startswith(variable.name)
             for one in self.unit.calls
         )
-        value = variable.declarator.child_by_field_name("value")
-        if changed or value is None:
+        given = _constructor(variable)
+        if changed or not 1 <= len(given) <= 2 or depth <= 0:
             raise UnknownValueError
-        if value.type == "identifier" or (
-            value.type == "argument_list"
-            and value.named_child_count == 1
-            and (source := self._vector_in(value.named_children[0], variable.place)) is not None
-        ):
-            source = self._vector_in(uncast(value), variable.place) or self._vector_in(
-                value.named_children[0], variable.place
-            )
-            if source is None:
-                raise UnknownValueError
+        source = self._vector_in(uncast(given[0]), variable.place) if len(given) == 1 else None
+        if source is not None:
             inner = _VECTOR.match(source.type_text.strip())
             assert inner is not None, "it is a vector"
             return self._of_vector(source, inner[1], frame, depth - 1)
-        if value.type != "argument_list" or not 1 <= value.named_child_count <= 2:
-            raise UnknownValueError
-        count = self.evaluator.number(value.named_children[0], variable.place, frame, depth)
+        count = self.evaluator.number(given[0], variable.place, frame, depth)
         return int(count.value) * self.evaluator.types.size(element, frame)
 
     def _vector_in(self, node: Node, place: Place) -> Variable | None:
@@ -196,3 +194,13 @@ class Arrays:
                 continue
             if text_of(uncast(nodes[0])) == pointer:
                 yield self._size(nodes[1], call, frame)
+
+
+def _constructor(variable: Variable) -> list[Node]:
+    """What a variable is constructed from: `n` and `1` of `v(n, 1)`."""
+    value = variable.declarator.child_by_field_name("value")
+    if variable.declarator.type == "function_declarator":
+        return constructor_arguments(variable.declarator) or []
+    if value is None:
+        return []
+    return list(value.named_children) if value.type == "argument_list" else [value]

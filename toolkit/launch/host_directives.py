@@ -33,7 +33,7 @@ class Directives:
     off: set[int] = field(default_factory=set)
 
     def follow(self, root: Node, include: Callable[[str], None]) -> None:
-        """Follow the directives of a file, in order; `include` gets quoted names."""
+        """Follow the directives of a file, in order; `include` gets names as written."""
         pending = list(reversed(root.children))
         while pending:
             node = pending.pop()
@@ -48,9 +48,7 @@ class Directives:
                         self.macros.pop(words[1], None)
                 case "preproc_include":
                     path = node.child_by_field_name("path")
-                    quoted = text_of(path).strip()
-                    if quoted.startswith('"'):
-                        include(quoted.strip('"'))
+                    include(text_of(path).strip())
                 case "preproc_if" | "preproc_ifdef" | "preproc_elif" | "preproc_elifdef":
                     self._decide(node)
                     pending.extend(reversed(node.children))

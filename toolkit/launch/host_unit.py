@@ -42,7 +42,7 @@ _UNCONDITIONAL = (
 _CONDITIONALS = ("preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else", "preproc_elifdef")
 
 
-# The text and the name of a quoted include, and what finds its own includes
+# The text and the name of an include, as it is written, and what finds its own includes
 Header = Callable[[str], "tuple[str, str, Header] | None"]
 
 
@@ -221,8 +221,8 @@ class HostUnit:
         self.texts.append(text)
         root = tree_of(text)
 
-        def include(quoted: str) -> None:
-            found = header(quoted) if len(self.names) < MOST_HEADERS else None
+        def include(written: str) -> None:
+            found = header(written) if len(self.names) < MOST_HEADERS else None
             if found is not None:
                 self.read(*found)
 
@@ -392,9 +392,10 @@ def host_unit(
     seen = set[Path]()
 
     def reader(own: Path | None) -> Header:
-        def header(quoted: str) -> tuple[str, str, Header] | None:
-            for place in (*filter(None, [own]), *folders):
-                path = (place / quoted).resolve()
+        def header(written: str) -> tuple[str, str, Header] | None:
+            beside = [own] if own is not None and written.startswith('"') else []
+            for place in (*beside, *folders):
+                path = (place / written.strip('"<>')).resolve()
                 if path in seen:
                     continue
                 with suppress(OSError, ValueError):

@@ -161,10 +161,10 @@ class SourceLaunches:
         return found
 
     @property
-    def has_unread_headers(self) -> bool:
-        """True if a header of its own is not found: it may hold kernels."""
-        own = re.findall(r'^\s*#\s*include\s*"([^"]+)"', "\n".join(self.code.unit.texts), re.M)
-        return not {Path(one).name for one in own} <= set(self.code.unit.names)
+    def may_hold_more(self) -> bool:
+        """True if macros may make kernels whose names are not seen."""
+        bodies = [one.body for one in self.code.unit.macros.values() if one is not None]
+        return any("##" in body or "__global__" in body for body in bodies)
 
     def chosen(self, kernel: str | None) -> str | None:
         """The name of the kernel that is meant, with its template arguments.
@@ -198,12 +198,12 @@ class SourceLaunches:
         name = kernel.partition("<")[0].rpartition("::")[2].strip()
         if any(alike(kernel, one) for one in self.kernels) or "<" in kernel:
             known = {one.partition("<")[0].rpartition("::")[2] for one in self.kernels}
-            if known and name not in known and not self.has_unread_headers:
+            if known and name not in known and not self.may_hold_more:
                 raise UnknownNameError("kernel", kernel, self.kernels)
             return kernel
         same = [one for one in self.kernels if one.partition("<")[0].rpartition("::")[2] == name]
         if not same:
-            if self.kernels and not self.has_unread_headers and not kernel.startswith("_Z"):
+            if self.kernels and not self.may_hold_more and not kernel.startswith("_Z"):
                 raise UnknownNameError("kernel", kernel, self.kernels)
             return kernel
         if len(same) > 1:

@@ -128,5 +128,12 @@ def test_a_mistake_is_one_line(arguments, message):
     assert refused(f"simulate {arguments}").startswith(message)
 
 
+def test_a_kernel_that_a_macro_makes_is_taken_by_its_name():
+    write(
+        "made.cu", "#define MAKE(n) __global__ void k##n(float *x) { x[n] = 1; }\nMAKE(3)\n" + ADD
+    )
+    assert lines(f"simulate made.cu -k k3 -g 1 -b 1 -a f32[4] {QUICK}")[0].startswith("k3: ")
+
+
 def test_a_kernel_is_chosen_by_its_number():
     assert lines(f"simulate two.cu -k 1 -g 1 -b 32 -a n=9 {QUICK}")[0].startswith("add: ")

@@ -159,6 +159,7 @@ def test_headers_beside_the_source_are_read(tmp_path):
         ("float *x; cudaMalloc<float>(&x, 16);", "x", 16),
         ("size_t b = 16; float *x = NULL; cudaMalloc(&x, b);", "x", 16),
         ("thrust::device_vector<float> v(4);", "thrust::raw_pointer_cast(v.data())", 16),
+        ("int n = 4; thrust::device_vector<float> v(n);", "v.data().get()", 16),
         ("thrust::device_vector<float> v(4, 1.f);", "thrust::raw_pointer_cast(&v[0])", 16),
         ("thrust::device_vector<float> v(4); v.resize(argc);", "v.data().get()", None),
         ("float *y, *x; cudaMalloc(&y, 16); x = y;", "x", 16),
