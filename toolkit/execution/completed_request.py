@@ -21,7 +21,7 @@ from toolkit.launch.launch import Argument, launch_geometry, three
 from toolkit.launch.proposed import Proposed, Size, SourceLaunches
 from toolkit.launch.random_arrays import random_array
 from toolkit.machine_code.kernel import Kernel
-from toolkit.machine_code.kernel_source import read_source
+from toolkit.machine_code.kernel_source import CUBIN, read_source
 from toolkit.machine_code.signature import Declared
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.store.watched_files import folders_of
@@ -48,7 +48,7 @@ def completed(
     """
     request.check_no_shape()
     source = request.source
-    is_text = isinstance(source, str | Path) and not str(source).endswith(".cubin")
+    is_text = isinstance(source, str | Path) and not str(source).endswith(CUBIN)
     if not is_text:
         return _as_given(request, target)
     assert isinstance(source, str | Path), "it is a text or a path"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tree_sitter import Node
@@ -54,6 +54,16 @@ class Directives:
                     pending.extend(reversed(node.children))
                 case _:
                     pending.extend(reversed(node.children))
+
+    def active(self, node: Node) -> Iterator[Node]:
+        """A node and all below it that directives do not leave out."""
+        pending = [node]
+        while pending:
+            one = pending.pop()
+            if one.id in self.off:
+                continue
+            yield one
+            pending.extend(reversed(one.children))
 
     def _define(self, node: Node) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")

@@ -180,11 +180,13 @@ class HostUnit:
 
     def writes_of(self, variable: Variable) -> list[Write]:
         """Changes of a variable after its declaration, in order."""
-        found = (w for w in self.writes[variable.name] if self._is_of(w.place, variable))
+        name = variable.name
+        found = [one for one in self.writes[name] if self.variable(name, one.place) is variable]
         return sorted(found, key=lambda write: (write.place.file, write.place.at))
 
     def uses_of(self, variable: Variable) -> Iterator[Use]:
-        return (use for use in self.uses[variable.name] if self._is_of(use.place, variable))
+        name = variable.name
+        return (use for use in self.uses[name] if self.variable(name, use.place) is variable)
 
     def is_ambiguous(self, variable: Variable) -> bool:
         """True if the same scope declares it in several ways, of which directives choose one."""
@@ -196,21 +198,8 @@ class HostUnit:
         ]
         return len([one for one in same if not text_of(one.declaration).startswith("extern")]) > 1
 
-    def _is_of(self, place: Place, variable: Variable) -> bool:
-        return self.variable(variable.name, place) is variable
-
     def loops_around(self, place: Place) -> list[tuple[int, int]]:
         return [one for one in self.loops[place.file] if one[0] <= place.at < one[1]]
-
-    def active(self, node: Node) -> Iterator[Node]:
-        """A node and all below it that directives do not leave out."""
-        pending = [node]
-        while pending:
-            one = pending.pop()
-            if one.id in self.directives.off:
-                continue
-            yield one
-            pending.extend(reversed(one.children))
 
     # Reading.
 
@@ -227,7 +216,7 @@ class HostUnit:
                 self.read(*found)
 
         self.directives.follow(root, include)
-        for node in self.active(root):
+        for node in self.directives.active(root):
             self._note(node, number)
         return self
 
