@@ -5,6 +5,7 @@
     f32[1024]=unwritten     an output: `check` reports who reads it before it is written
     data.npy                a buffer as it was saved
     i32=4096                a value; 4096 alone where the source declares a plain type
+    n=4096, x=f32[1024]     the same by the name of the parameter
     struct:i32=1,f32=2.0    a struct by value, its fields aligned as in C
     struct[64]:i32,f32[3]=1 a buffer of structs, each field filled as a buffer is
     tex:f32[512,512],linear,clamp   a texture of a buffer: how it is fetched stands behind it
@@ -37,6 +38,7 @@ from analysis.errors import InputError, UnknownNameError, first_line, shortened
 from toolkit.launch.element_types import SMALL_FLOATS, is_real, small_float, type_named
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument
+from toolkit.launch.random_arrays import random_array
 from toolkit.launch.texture import ADDRESS_MODES, FILTERS, Surface, Texture
 from toolkit.machine_code.signature import Declared
 from toolkit.store.user_files import check_regular
@@ -71,8 +73,6 @@ FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
 POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
 MOST_AXES = 64  # of an array of NumPy
 MOST_ELEMENTS = 2**48  # addresses of a process have 48 bits
-IN_CACHE = 1 << 16  # floats that are made at a time, so that they are not read from memory again
-RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many a buffer
 
 _FP8 = ("fp8", "f8", "float8")
 
@@ -147,6 +147,18 @@ def parse_arguments(
         parse_argument(f"--arg {position}", text, known[position], bytes_of.get(position))
         for position, text in enumerate(texts)
     ]
+
+
+def is_type(name: str) -> bool:
+    """True for a name of a type, which may stand before `=` or `[`."""
+    return name in _NAMES or name in _SMALL or name in _FP8 or name == "struct"
+
+
+def type_name(dtype: np.dtype[Any]) -> str:
+    """The name of a type here: "f32"."""
+    if (small := small_float(dtype)) is not None:
+        return next(name for name, known in SMALL_FLOATS.items() if known == small)
+    return next((name for name, known in TYPES.items() if known == dtype), dtype.name)
 
 
 def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) -> list[Argument]:
@@ -450,32 +462,12 @@ def _filled(buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.gene
     if isinstance(fill, np.generic):
         return np.full(shape, fill, dtype=dtype)
     if fill == "random":
-        return _random(shape, dtype, rng)
+        return random_array(shape, dtype, rng)
     if fill == UNWRITTEN:
         return np.full(buffer.bytes, POISON, dtype=np.uint8).view(dtype).reshape(shape)
     if fill == "arange":
         return np.arange(prod(shape)).astype(dtype).reshape(shape)
     return np.full(shape, 1 if fill == "ones" else 0, dtype=dtype)
-
-
-def _random(
-    shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
-) -> NDArray[np.generic]:
-    """Floats in [-1, 1), both parts of complex numbers too, integers from 0 to 99."""
-    if dtype.kind == "c":
-        wide_type = np.dtype(f"f{dtype.itemsize // 2}")
-        return _random((*shape, 2), wide_type, rng).view(dtype).reshape(shape)
-    if not is_real(dtype):
-        most = 2 if dtype.kind == "b" else RANDOM_INTEGERS
-        return rng.integers(0, most, shape, dtype=dtype)
-    wide = np.empty(shape, np.float64 if dtype.itemsize == 8 else np.float32)
-    flat = wide.reshape(-1)
-    for start in range(0, len(flat), IN_CACHE):
-        part = flat[start : start + IN_CACHE]
-        rng.random(dtype=wide.dtype, out=part)
-        part *= 2
-        part -= 1
-    return wide.astype(dtype, copy=False)
 
 
 def _loaded(path: Path, buffer: BufferArgument) -> NDArray[np.generic]:

@@ -44,13 +44,16 @@ def check(
     Exit code 1 says that there are errors.
     """
     with one_line_errors("interrupted: the check is not complete"):
+        from toolkit.cli.asked_launch import completed
         from toolkit.cli.launch_source import compiled_beside
 
-        with compiled_beside(launch) as compiled:
-            from toolkit.cli.launch_options import parse_call
+        asked = completed(launch, "check")
+
+        with compiled_beside(asked.launch) as compiled:
+            from toolkit.cli.launch_options import call_of
             from toolkit.cli.progress import SimulationProgress
 
-            call = parse_call(launch)
+            call = call_of(asked, compiled)
             if html:
                 check_page(html, call)
             with SimulationProgress(call.source.name, call.needed_bytes(copies=True)) as progress:

@@ -24,7 +24,9 @@ from toolkit.cli.argument_syntax import (
     buffer_bytes,
     make_arguments,
     parse_arguments,
+    type_name,
 )
+from toolkit.cli.asked_launch import AskedOptions, extent_of, refuse_sizes
 from toolkit.cli.launch_source import (
     defines_of,
     inputs_of,
@@ -36,6 +38,8 @@ from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.cli.settings import make_settings, parse_settings
 from toolkit.execution.block_plan import Blocks
+from toolkit.execution.completed_request import SIZES_GUESSED
+from toolkit.execution.guessed_sizes import guessed_sizes
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, WhenCounted
@@ -44,7 +48,6 @@ from toolkit.launch.element_types import small_float
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import HEAP_BYTES, LaunchSetup, setup_of
 from toolkit.machine_code.kernel import Kernel
-from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.remedies.find import NONE, Remedies
@@ -59,7 +62,6 @@ if TYPE_CHECKING:
     from toolkit.gpu.sampling import Sampling
 
 Extent = tuple[int, int, int]
-_OWN_HEADER = re.compile(r'^\s*#\s*include\s*"', re.MULTILINE)  # which may hold kernels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,8 @@ class Call:
     `set_texts` are those of --set as they were given, `settings` what they mean. A
     `rung` by its name has no arguments here: those follow from its shape and the seed.
     `script` is set for a kernel of a Python file. `inner_lines` is as for `simulate`.
-    `constants` is the file of --constants.
+    `constants` is the file of --constants. `notes` say what host code told of the launch;
+    `has_guessed_sizes` where arrays are as large as addresses imply.
     """
 
     source: Path
@@ -104,6 +107,8 @@ class Call:
     constants: str | None = None
     code: Kernel | None = None
     source_dirs: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
+    has_guessed_sizes: bool = False
 
     @property
     def file(self) -> str:
@@ -170,12 +175,22 @@ class Call:
         )
         if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):
             execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
+        execution = self._with_notes(execution)
         if self.script is None:
             return SimulatedCall(call=self, execution=execution)
         notes = [note] if (note := self.script.kernel.note) else []
         execution = replace(execution, notes=(*execution.notes, *notes))
         call = self.as_launched(execution.geometry)._with_text_of(execution.cubin)
         return SimulatedCall(call=call, execution=execution)
+
+    def _with_notes(self, execution: Execution) -> Execution:
+        """The result, which also says where the launch is from, and which sizes are guessed."""
+        doubts = [SIZES_GUESSED] if self.has_guessed_sizes else []
+        return replace(
+            execution,
+            notes=(*self.notes, *execution.notes),
+            uncertainty=". ".join(filter(None, [*doubts, execution.uncertainty])),
+        )
 
     def as_launched(self, geometry: Geometry | None) -> Call:
         """The call with the launch that a front end chose."""
@@ -199,7 +214,7 @@ class Call:
         from toolkit.gpu.launch import run
 
         rung = self.rung
-        return run(
+        measured = run(
             self._kernel(compiled),
             grid=self.grid,
             block=self.block,
@@ -208,6 +223,7 @@ class Call:
             samples=sampling,
             **vars(self.setup),
         )
+        return self._with_notes(measured)
 
     def _kernel(self, compiled: Future[Source]) -> Kernel:
         """The machine code, as `simulate` executes it."""
@@ -232,13 +248,14 @@ class Call:
             for position, item in enumerate(self.arguments)
             if isinstance(item, BufferArgument) and item.fill == UNWRITTEN
         ]
-        return check(
+        checked = check(
             **self._launch(compiled),
             blocks=self.blocks or "all",
             unwritten=unwritten,
             advance=advance,
             announce=announce,
         )
+        return replace(checked, notes=(*self.notes, *checked.notes))
 
     def _launch(self, compiled: Future[Source]) -> dict[str, Any]:
         """Arguments that `simulate` and `check` have in common."""
@@ -305,6 +322,51 @@ class SimulatedCall:
         }
 
 
+def call_of(
+    asked: AskedOptions,
+    compiled: Future[Source],
+    saves: Sequence[str] = (),
+    here: Device | None = None,
+) -> Call:
+    """The call of a launch, whose sizes are guessed where nobody says them.
+
+    `compiled` is its source (`compiled_beside`). Raises as `parse_call` does.
+    """
+    if all(one is not None for one in asked.arguments):
+        return replace(parse_call(asked.launch, saves, here), notes=asked.notes)
+    declared = asked.declared or ()
+    known = [k for k, one in enumerate(asked.arguments) if one is not None]
+    texts = [asked.arguments[k] or "" for k in known]
+    parsed = parse_arguments(texts, [declared[k] for k in known])
+    trial = replace(asked.launch, arguments=[])
+    kernel = parse_call(trial, (), here)._kernel(compiled)
+    arguments: list[Argument | None] = [None] * len(asked.arguments)
+    seed = chosen_seed(asked.launch.seed)
+    for k, one in zip(known, make_arguments(parsed, seed=seed), strict=True):
+        arguments[k] = one
+    types = {k: np.dtype(declared[k].dtype) for k, one in enumerate(arguments) if one is None}
+    geometry = Geometry(
+        grid=extent_of("--grid", asked.launch.grid or ""),
+        block=extent_of("--block", asked.launch.block or ""),
+        dynamic_shared_bytes=asked.launch.shared or 0,
+    )
+    found = guessed_sizes(kernel, geometry, arguments, types)
+    if found.needed:
+        refuse_sizes(asked, found.needed)
+    written = [
+        text
+        if text is not None
+        else f"{type_name(types[k])}[{found.sizes[k] // types[k].itemsize}]"
+        for k, text in enumerate(asked.arguments)
+    ]
+    listed = ", ".join(f"{declared[k].name or f'argument {k}'} {written[k]}" for k in sorted(types))
+    return replace(
+        parse_call(replace(asked.launch, arguments=written), saves, here),
+        notes=(*asked.notes, f"sizes guessed from addresses and guards: {listed}"),
+        has_guessed_sizes=True,
+    )
+
+
 def parse_call(
     launch: KernelOptions, saves: Sequence[str] = (), here: Device | None = None
 ) -> Call:
@@ -359,24 +421,19 @@ def parse_call(
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
     text = code.source if code else read_source(source)[0]
-    try:
-        parsed = parse_arguments(
-            arguments,
-            code.declared if code else _declared(text or "", launch.kernel),
-            [parameter.size for parameter in code.parameters] if code else [],
-        )
-    except InputError:
-        if text and launch.kernel and not code:
-            _check_kernel(text, launch.kernel)
-        raise
+    parsed = parse_arguments(
+        arguments,
+        code.declared if code else _declared(text or "", launch.kernel),
+        [parameter.size for parameter in code.parameters] if code else [],
+    )
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     return Call(
         source=source,
         text=text,
         kernel=launch.kernel,
-        grid=_extent("--grid", launch.grid),
-        block=_extent("--block", launch.block),
-        dynamic_shared_bytes=launch.shared,
+        grid=extent_of("--grid", launch.grid),
+        block=extent_of("--block", launch.block),
+        dynamic_shared_bytes=launch.shared or 0,
         written=tuple(arguments),
         arguments=parsed,
         code=code,
@@ -434,8 +491,8 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
     declared = _declared(found.text, kernel or found.own_name) if found.text else None
     parsed, numbers = script_arguments(arguments, found, declared)
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
-    grid = _extent("--grid", launch.grid) if launch.grid is not None else None
-    block = _extent("--block", launch.block) if launch.block is not None else None
+    grid = extent_of("--grid", launch.grid) if launch.grid is not None else None
+    block = extent_of("--block", launch.block) if launch.block is not None else None
     return Call(
         source=found.path,
         text=read_source(found.path)[0],
@@ -456,29 +513,6 @@ def _declared(text: str, kernel: str | None) -> tuple[Declared, ...] | None:
     """The parameters of the kernel, or of the only one in the source."""
     names = kernel_names(text) if kernel is None else [kernel]
     return signature(text, names[0]) if len(names) == 1 else None
-
-
-def _check_kernel(text: str, kernel: str) -> None:
-    """Raise UnknownNameError for a kernel that is not in a source without own headers."""
-    names = kernel_names(text)
-    name = plain_name(kernel).partition("<")[0].rpartition("::")[2].strip()
-    if names and name not in names and not _OWN_HEADER.search(text):
-        raise UnknownNameError("kernel", kernel, names)
-
-
-def _extent(option: str, text: str) -> Extent:
-    parts = re.split(r"[,x×]", text)
-    if not (
-        len(parts) <= 3
-        and all(re.fullmatch(r" *\d{1,10} *", part, re.ASCII) for part in parts)
-        and all(map(int, parts))
-    ):
-        raise InputError(
-            f"{option} {shortened(text)!r} is not a size: give one to three numbers of at least 1, "
-            f"such as {option} 64 or {option} 8,8"
-        )
-    x, y, z = (*map(int, parts), 1, 1)[:3]
-    return x, y, z
 
 
 def _blocks(text: str) -> Literal["all", "representative"] | int:

@@ -12,9 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
-from toolkit.frontends.script_names import is_script
 from toolkit.launch.setup import HEAP_BYTES
-from toolkit.rungs.names import is_name
 
 
 def complete_device(incomplete: str) -> list[str]:
@@ -110,11 +108,23 @@ class KernelOptions:
     ]
     grid: Annotated[
         str | None,
-        typer.Option("--grid", "-g", metavar="SIZE", help="Grid in blocks: '64' or '8,8'."),
+        typer.Option(
+            "--grid",
+            "-g",
+            metavar="SIZE",
+            help="Grid in blocks: '64' or '8,8'.",
+            show_default="that of host code",
+        ),
     ] = None
     block: Annotated[
         str | None,
-        typer.Option("--block", "-b", metavar="SIZE", help="Block in threads: '256' or '32,8'."),
+        typer.Option(
+            "--block",
+            "-b",
+            metavar="SIZE",
+            help="Block in threads: '256' or '32,8'.",
+            show_default="that of host code",
+        ),
     ] = None
     shape: Annotated[
         str | None,
@@ -126,7 +136,7 @@ class KernelOptions:
             "--kernel",
             "-k",
             metavar="NAME",
-            help="Name, such as 'scale' or 'gemm<128, 64>'.",
+            help="Name, such as 'scale' or 'gemm<128, 64>', or number in the list of kernels.",
             show_default="the only one in the file",
         ),
     ] = None
@@ -140,9 +150,25 @@ class KernelOptions:
         ),
     ] = None
     shared: Annotated[
-        int,
-        typer.Option("--shared", min=0, metavar="BYTES", help="Dynamic shared memory per block."),
-    ] = 0
+        int | None,
+        typer.Option(
+            "--shared",
+            min=0,
+            metavar="BYTES",
+            help="Dynamic shared memory per block.",
+            show_default="that of host code, else 0",
+        ),
+    ] = None
+    launch_line: Annotated[
+        int | None,
+        typer.Option(
+            "--launch",
+            min=1,
+            metavar="LINE",
+            help="Line of the launch in host code to take.",
+            show_default="the first whose values are known",
+        ),
+    ] = None
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -222,18 +248,6 @@ class KernelOptions:
             show_default="random",
         ),
     ] = None
-
-    def check(self) -> None:
-        """Usage error for a launch whose source lacks options that only a rung supplies.
-
-        Front ends check what they need themselves: Triton chooses the block.
-        """
-        if is_script(self.source):
-            return
-        missing = {"'--grid' / '-g'": self.grid, "'--block' / '-b'": self.block}
-        for option, value in missing.items():
-            if value is None and not is_name(self.source):
-                raise typer.BadParameter("missing; only a rung has a default", param_hint=option)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +332,6 @@ def takes_launch(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         launch = options(**{name: given.pop(name) for name in shared})
-        launch.check()
         command(launch, **given)
 
     own = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]

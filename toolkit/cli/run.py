@@ -63,15 +63,18 @@ def run(
     check_apply(apply, rounding=rounding, remedies=remedies, predict=predict)
     with one_line_errors("interrupted: nothing was written"):
         device = _gpu()
+        from toolkit.cli.asked_launch import completed
         from toolkit.cli.launch_source import compiled_beside
 
-        with compiled_beside(launch, device) as compiled:
+        asked = completed(launch, "run")
+
+        with compiled_beside(asked.launch, device) as compiled:
             from toolkit.cli import launch_tables
-            from toolkit.cli.launch_options import SimulatedCall, parse_call
+            from toolkit.cli.launch_options import SimulatedCall, call_of
             from toolkit.cli.remedies import apply_remedy, check_applies
             from toolkit.gpu.sampling import Sampling
 
-            call = parse_call(launch, save or [], here=device)
+            call = call_of(asked, compiled, save or [], here=device)
             if html:
                 check_page(html, call)
             if apply:

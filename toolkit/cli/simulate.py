@@ -85,15 +85,18 @@ def simulate(
             with suppress(KeyboardInterrupt):
                 run_after_saves(launch, top=top if lines else None)
             return
+        from toolkit.cli.asked_launch import completed
         from toolkit.cli.launch_source import compiled_beside
 
-        with compiled_beside(launch) as compiled:
+        asked = completed(launch, "simulate")
+
+        with compiled_beside(asked.launch) as compiled:
             from toolkit.cli import launch_tables
-            from toolkit.cli.launch_options import parse_call
+            from toolkit.cli.launch_options import call_of
             from toolkit.cli.progress import SimulationProgress
             from toolkit.cli.remedies import apply_remedy, check_applies, with_remedies
 
-            call = parse_call(launch, save or [])
+            call = call_of(asked, compiled, save or [])
             if html:
                 check_page(html, call)
             if apply:

@@ -14,6 +14,7 @@ from analysis.comparison.counts import Outcome
 from analysis.errors import InputError, shortened
 from reports.pages.comparison import brief
 from reports.sections.launch import counters_table
+from toolkit.cli.asked_launch import completed
 from toolkit.cli.launch_options import parse_call
 from toolkit.cli.launch_tables import print_simulated
 from toolkit.cli.options import LaunchOptions
@@ -48,7 +49,9 @@ def watch(launch: LaunchOptions, *, top: int | None) -> NoReturn:
         raise InputError(f"--watch needs a file, and {shortened(launch.source)!r} is not one")
     launch = replace(launch, seed=chosen_seed(launch.seed))  # runs differ by their source alone
     with closing(Worker(launch)) as worker:
-        code = parse_call(launch).code
+        asked = completed(launch, "simulate")
+        known = replace(asked.launch, arguments=[one for one in asked.arguments if one])
+        code = parse_call(known).code
         files = WatchedFiles(
             Path(launch.source),
             launch.options or (),

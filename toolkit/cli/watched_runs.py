@@ -14,7 +14,8 @@ from multiprocessing.context import SpawnProcess
 
 from analysis.comparison.runs import RunComparison, compare_launches
 from analysis.errors import ToolkitError
-from toolkit.cli.launch_options import SimulatedCall, parse_call
+from toolkit.cli.asked_launch import completed
+from toolkit.cli.launch_options import SimulatedCall, call_of
 from toolkit.cli.launch_source import compiled_beside
 from toolkit.cli.launch_tables import record
 from toolkit.cli.options import LaunchOptions
@@ -129,8 +130,9 @@ def run(launch: LaunchOptions, tell: Callable[[object], None]) -> WatchedRun | s
         )
 
     try:
-        with compiled_beside(launch) as compiled:
-            call = parse_call(launch)
+        asked = completed(launch, "simulate")
+        with compiled_beside(asked.launch) as compiled:
+            call = call_of(asked, compiled)
             simulated = call.run(
                 compiled,
                 lambda *done: tell(done),

@@ -20,6 +20,8 @@ from toolkit.machine_code.kernel_source import Source, compile_kernel
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
 from toolkit.rungs.names import is_name
 
+NO_FUNCTION = "grid is a function, which only a kernel of Triton takes: give sizes"
+NO_NAMES = "arguments by their names are for CUDA C++: give them in a list"
 NO_RUNG = "a kernel that is not a rung takes grid, block and arguments, and no shape"
 
 
@@ -31,13 +33,22 @@ class LaunchRequest:
     kernel: str | None
     grid: Grid | None
     block: int | Sequence[int] | None
-    arguments: Sequence[Any] | None
+    arguments: Sequence[Any] | Mapping[str, Argument] | None
     shape: str | int | Gemm | None
-    dynamic_shared_bytes: int
+    dynamic_shared_bytes: int | None
     defines: Mapping[str, object] | None
     options: Sequence[str]
     source_dirs: Sequence[str | Path] = ()
     setup: LaunchSetup = PLAIN
+    launch_line: int | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """True if grid, block and all arguments are given, and no kernel by its number."""
+        is_number = self.kernel is not None and self.kernel.isdecimal()
+        has_arguments = self.arguments is not None and not isinstance(self.arguments, Mapping)
+        is_given = self.grid is not None and self.block is not None and has_arguments
+        return is_given and not is_number and self.launch_line is None
 
     @property
     def is_rung(self) -> bool:
@@ -45,8 +56,9 @@ class LaunchRequest:
 
     def repeated(self, seed: int | None, arch: str) -> dict[str, Any]:
         """Arguments of `find_remedies` for the same launch."""
-        left_out = ("shape", "setup", "source_dirs")
+        left_out = ("shape", "setup", "source_dirs", "launch_line")
         asked = {x.name: getattr(self, x.name) for x in fields(self) if x.name not in left_out}
+        asked["dynamic_shared_bytes"] = self.dynamic_shared_bytes or 0
         setup = {x.name: getattr(self.setup, x.name) for x in fields(self.setup)}
         return asked | setup | {"seed": seed, "arch": arch}
 
@@ -81,8 +93,9 @@ class LaunchRequest:
         front_end = front_end_of(self.source)
         if front_end is None:
             return self, None
-        if self.shape is not None:
-            raise InputError(NO_RUNG)
+        self.check_no_shape()
+        if isinstance(self.arguments, Mapping):
+            raise InputError(NO_NAMES)
         prepared = front_end.prepared(
             self.source,
             FrontEndRequest(
@@ -109,15 +122,23 @@ class LaunchRequest:
         )
         return request, prepared
 
-    def launched(self) -> tuple[Geometry, Sequence[Argument]]:
-        """Geometry and arguments of a kernel that is not a rung. Raises InputError without them."""
+    def check_no_shape(self) -> None:
+        """Raise InputError for the shape of a rung."""
         if self.shape is not None:
             raise InputError(NO_RUNG)
-        if self.grid is None or self.block is None or self.arguments is None:
+
+    def launched(self) -> tuple[Geometry, Sequence[Argument]]:
+        """Geometry and arguments of a kernel that is not a rung. Raises InputError without them."""
+        arguments = self.arguments
+        self.check_no_shape()
+        if self.grid is None or self.block is None or arguments is None:
             raise InputError(NO_RUNG)
         if callable(self.grid):
-            raise InputError("grid is a function, which only a kernel of Triton takes: give sizes")
-        return launch_geometry(self.grid, self.block, self.dynamic_shared_bytes), self.arguments
+            raise InputError(NO_FUNCTION)
+        if isinstance(arguments, Mapping):
+            raise InputError(NO_NAMES)
+        geometry = launch_geometry(self.grid, self.block, self.dynamic_shared_bytes or 0)
+        return geometry, arguments
 
     def compiled(self, target: str | Device | None) -> Kernel:
         """Machine code of a kernel that is not a rung. None is the default, as `compile_kernel`."""

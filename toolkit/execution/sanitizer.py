@@ -30,6 +30,7 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from reports import text
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
+from toolkit.execution.completed_request import completed
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
 from toolkit.execution.findings import (
     DROPPED,
@@ -104,11 +105,12 @@ def check(
     *,
     grid: Grid | None = None,
     block: int | Sequence[int] | None = None,
-    arguments: Sequence[Any] | None = None,
+    arguments: Sequence[Any] | Mapping[str, Argument] | None = None,
     unwritten: Sequence[int] = (),
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
-    dynamic_shared_bytes: int = 0,
+    dynamic_shared_bytes: int | None = None,
+    launch_line: int | None = None,
     symbols: Content | None = None,
     cooperative: bool = False,
     heap_bytes: int = HEAP_BYTES,
@@ -125,9 +127,9 @@ def check(
 
     Parameters
     ----------
-    source, kernel, grid, block, arguments, shape, seed, symbols, cooperative, heap_bytes, arch,
-    defines, options, source_dirs
-        As of `simulate`.
+    source, kernel, grid, block, arguments, shape, seed, launch_line, symbols, cooperative,
+    heap_bytes, arch, defines, options, source_dirs
+        As of `simulate`, but no sizes are guessed.
     unwritten
         Positions of array arguments without contents, such as outputs: reads of them before the
         first write are findings.
@@ -169,10 +171,12 @@ def check(
         defines=defines,
         options=options,
         source_dirs=source_dirs,
+        launch_line=launch_line,
     )
     notes: tuple[str, ...] = ()
+    given: Sequence[Argument]
     if rung := request.rung(device_of(arch or DEFAULT_ARCHITECTURE)):
-        geometry, arguments = rung.geometry, rung.arguments(chosen_seed(seed))
+        geometry, given = rung.geometry, rung.arguments(chosen_seed(seed))
         unwritten = [position_of_c(rung.variant)]
     elif seed is not None:
         raise InputError(NO_RUNG)
@@ -180,22 +184,23 @@ def check(
         request, own = request.in_machine_code(arch or DEFAULT_ARCHITECTURE)
         notes = own.notes if own else notes
         unwritten = own.positions(unwritten) if own else unwritten
-        geometry, arguments = request.launched()
     with naming(source):
         if rung:
             cubin = compile_for(arch or DEFAULT_ARCHITECTURE, rung.selection, options)
         else:
-            cubin = request.compiled(arch)
-        translated, bound, _ = prepared(cubin, geometry, arguments, setup=request.setup)
+            whole = completed(request, arch, seed, guesses=False)
+            cubin, notes = whole.kernel, (*whole.notes, *notes)
+            geometry, given = whole.request.launched()
+        translated, bound, _ = prepared(cubin, geometry, given, setup=request.setup)
         chosen = _chosen_blocks(bound, blocks)
-        names = _named(bound, arguments, unwritten)
+        names = _named(bound, given, unwritten)
         if lack := shortage(watch.memory_bytes(watched(translated, bound, names))):
             raise LaunchError(f"{cubin.name}: a check takes up to {lack}: take a smaller launch")
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
             announce(_estimated(translated, bound, chosen, names))
-        given = request.setup.symbols
-        found = _check(translated, bound, chosen, names, max_instructions, advance, given)
-    return replace(found, notes=(*found.notes, *notes))
+        symbols = request.setup.symbols
+        found = _check(translated, bound, chosen, names, max_instructions, advance, symbols)
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def _estimated(

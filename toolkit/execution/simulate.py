@@ -15,6 +15,7 @@ from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
 from analysis.timing.predicted import Explanation
 from toolkit.execution.block_plan import Blocks
+from toolkit.execution.completed_request import SIZES_GUESSED, completed
 from toolkit.execution.launch_request import LaunchRequest
 from toolkit.execution.residency import residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -27,7 +28,7 @@ from toolkit.execution.simulator import (
     WhenCounted,
 )
 from toolkit.frontends.prepared import Grid
-from toolkit.launch.launch import Execution
+from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import supported_architectures
@@ -55,10 +56,11 @@ def simulate(
     *,
     grid: Grid | None = None,
     block: int | Sequence[int] | None = None,
-    arguments: Sequence[Any] | None = None,
+    arguments: Sequence[Any] | Mapping[str, Argument] | None = None,
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
-    dynamic_shared_bytes: int = 0,
+    dynamic_shared_bytes: int | None = None,
+    launch_line: int | None = None,
     symbols: Content | None = None,
     cooperative: bool = False,
     heap_bytes: int = HEAP_BYTES,
@@ -94,17 +96,22 @@ def simulate(
         RawModule or ElementwiseKernel, a compiled function of the CuTe DSL, or `CudaText`, the text
         of a SourceModule of PyCUDA.
     kernel
-        An `extern "C"` name or a C++ name expression such as "gemm<128, 64>". It may be omitted if
-        the source has only one kernel.
-    grid, block
-        One to three sizes each. The grid of a Triton kernel may be a function of its arguments by
-        name; its block follows from `num_warps`, one of the `defines`, as other constexprs and
-        options of Triton.
+        An `extern "C"` name, a C++ name expression such as "gemm<128, 64>", or the number in the
+        list of kernels, such as "2". It may be omitted if the source has only one kernel.
+    grid, block, dynamic_shared_bytes
+        One to three sizes each, and bytes. What is omitted is taken from the launch in host code
+        of a source, if its values are constants. The grid of a Triton kernel may be a function of
+        its arguments by name; its block follows from `num_warps`, one of the `defines`, as other
+        constexprs and options of Triton.
+    launch_line
+        Line of the launch in host code to take; by default the first whose values are known.
     arguments
-        Arrays are separate device buffers, which are not changed and must not change meanwhile.
-        NumPy scalars are passed by value, structs as `numpy.void`, and so are tensor maps
-        (`toolkit.TensorMap`), textures and surfaces (`toolkit.Texture`, `toolkit.Surface`), whose
-        arrays are buffers too. Front ends also take numbers of Python
+        All arguments in a list, or some by the names of the parameters in a dict. Host code says
+        the others; arrays whose sizes it does not say get those that addresses and guards imply,
+        as `notes` list. Arrays are separate device buffers, which are not changed and must not
+        change meanwhile. NumPy scalars are passed by value, structs as `numpy.void`, and so are
+        tensor maps (`toolkit.TensorMap`), textures and surfaces (`toolkit.Texture`,
+        `toolkit.Surface`), whose arrays are buffers too. Front ends also take numbers of Python
         and tensors on the CPU; Triton's fill, in order, the parameters that `defines` leaves open.
     symbols
         Content of `__constant__` and `__device__` variables by their names in the source, such as
@@ -210,6 +217,7 @@ def simulate(
         defines=defines,
         options=options,
         source_dirs=source_dirs,
+        launch_line=launch_line,
     )
     if predict and request.is_rung:
         simulator = _on_a_device(simulator, simulator.target, constants)
@@ -222,14 +230,21 @@ def simulate(
         found = _simulated_rung(rung, cubin, chosen_seed(seed), simulator, by_plan=by_plan)
         return found if simulator.device else _without_time(found, predict, simulator.target)
     request, prepared = request.in_machine_code(simulator.target)
-    launched = request.launched()
     with naming(source):
         is_asked = simulator.arch is not None or simulator.device is not None
-        compiled = request.compiled(simulator.target if is_asked else None)
-        compiled = compiled.with_inner_lines if inner_lines else compiled
+        target = simulator.target if is_asked else None
+        whole = completed(request, target, seed, guesses=True)
+        request, launched = whole.request, whole.request.launched()
+        compiled = whole.kernel.with_inner_lines if inner_lines else whole.kernel
         if predict:
             simulator = _on_a_device(simulator, compiled.limits_of, constants)
         found = simulator.run(compiled, *launched)
+    doubts = [SIZES_GUESSED] if whole.has_guessed_sizes else []
+    found = replace(
+        found,
+        notes=(*whole.notes, *found.notes),
+        uncertainty=". ".join(filter(None, [*doubts, found.uncertainty])),
+    )
     if prepared is not None:
         notes = (*found.notes, *prepared.notes)
         found = replace(found, outputs=prepared.outputs(found.outputs), notes=notes)

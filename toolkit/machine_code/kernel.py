@@ -46,6 +46,7 @@ from toolkit.machine_code.code_sections import (
     lines_of,
     padded,
 )
+from toolkit.machine_code.demangled import parameters_of
 from toolkit.machine_code.elf import OBJECT, CubinFile, Symbol, cubin_file
 from toolkit.machine_code.include_paths import DEVICE_LAUNCH
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
@@ -75,6 +76,7 @@ _CALLS = (0x3A, 0x4B)  # of a function in another section, before sm_90 and sinc
 _IMMEDIATE_OFFSET = 4  # every opcode has its 32-bit immediate in the second word
 _DEVICE_LAUNCH = ("__cudaCDP", "cudaCDP", "cudaLaunchDevice", "cudaGetParameterBuffer")
 _GLOBAL = (".nv.global", ".nv.global.init")
+POINTER_BYTES = 8
 
 # From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
 # the section of static shared memory; ptxas and the occupancy rules do not ("smem" of -v).
@@ -189,7 +191,7 @@ class Kernel:
         try:
             file = cubin_file(image)
             symbol = symbol_of(name, file.kernels, "the cubin")
-            return _read(file, symbol, name or plain_name(symbol))
+            return _read(file, symbol, _shown(symbol, name))
         except ToolkitError:
             raise
         except Exception as error:  # whatever a damaged file makes its reader stumble over
@@ -238,6 +240,12 @@ class Kernel:
         return decoded(self)
 
 
+def _shown(symbol: str, name: str | None) -> str:
+    """The name of a kernel in messages: that of its symbol, where it is read whole."""
+    plain = plain_name(symbol)
+    return name if name is not None and "<...>" in plain else plain
+
+
 def read_kernel(image: bytes, symbol: str, name: str | None = None) -> Kernel:
     """The kernel with this symbol. Raises KeyError where the cubin has no such kernel."""
     return _read(cubin_file(image), symbol, name or plain_name(symbol))
@@ -272,6 +280,7 @@ def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
         required_block=required if prod(required) else None,
         cluster=(x or 1, y or 1, z or 1),
         warp_operations=_warp_operations(dict(attributes)),
+        declared=_declared(symbol, parameters),
     )
     try:
         return _with_data(kernel, file)
@@ -303,6 +312,18 @@ def _with_data(kernel: Kernel, file: CubinFile) -> Kernel:
             _code_relocations(file, code_sections(file, kernel.symbol), variables)
         ),
     )
+
+
+def _declared(symbol: str, parameters: Sequence[KernelParameter]) -> tuple[Declared, ...] | None:
+    """The parameters by the types in a symbol, where it has as many of the right sizes."""
+    found = parameters_of(symbol)
+    if found is None or len(found) != len(parameters):
+        return None
+    for declared, parameter in zip(found, parameters, strict=True):
+        size = POINTER_BYTES if declared.pointer else declared.size
+        if size is not None and size != parameter.size:
+            return None
+    return found
 
 
 # Attributes.

@@ -6,20 +6,26 @@ import re
 from collections.abc import Sequence
 
 from analysis.errors import InputError, UnknownNameError
+from toolkit.machine_code.demangled import demangled
 from toolkit.machine_code.signature import kernel_names
 
 TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
 
 
 def symbol_of(kernel: str | None, symbols: Sequence[str], where: str, source: str = "") -> str:
-    """The symbol of `kernel`, or the only one there is; raises InputError where that is unclear."""
+    """The symbol of `kernel`, or the only one there is; raises InputError where that is unclear.
+
+    `kernel` is a symbol, a name with or without template arguments, or a number from 1 on.
+    """
     readable = list(map(plain_name, symbols))
     if kernel is None:
         if len(symbols) == 1:
             return symbols[0]
         if symbols:
-            listed = ", ".join(readable)
-            raise InputError(f"{where} holds {len(symbols)} kernels: say which one: {listed}")
+            raise InputError(
+                f"{where} holds {len(symbols)} kernels: say which one, by name or by number "
+                f"(-k 1): {numbered(readable)}"
+            )
         there = ", ".join(kernels_there(symbols, source))
         raise InputError(
             f"{where} holds no kernel, only {there} ({TEMPLATES})"
@@ -28,24 +34,34 @@ def symbol_of(kernel: str | None, symbols: Sequence[str], where: str, source: st
         )
     if kernel in symbols:
         return kernel
-    fitting = [symbol for symbol, name in zip(symbols, readable, strict=True) if name == kernel]
+    if kernel.isdecimal() and 1 <= int(kernel) <= len(symbols):
+        return symbols[int(kernel) - 1]
+    named = list(zip(symbols, readable, strict=True))
+    fitting = [symbol for symbol, name in named if alike(name, kernel)]
+    if not fitting and "<" not in kernel:
+        fitting = [symbol for symbol, name in named if _without_arguments(name) == kernel.strip()]
     if len(fitting) == 1:
         return fitting[0]
-    raise UnknownNameError("kernel", kernel, fitting or readable)
+    raise UnknownNameError("kernel", kernel, list(map(plain_name, fitting)) or readable)
 
 
 def plain_name(symbol: str) -> str:
-    """`_Z4gemmILi8EEvPf` is gemm<...>, `_Z4gemmPf` gemm; other names stay as they are.
+    """`_Z4gemmILi8EEvPf` is gemm<8>, `_Z4gemmPf` gemm; other names stay as they are.
+
+    Template arguments that are not understood are `<...>`.
 
     >>> plain_name("_ZN4deep4gemmILi8EEEvPf")
-    'deep::gemm<...>'
+    'deep::gemm<8>'
     """
+    found = demangled(symbol)
+    if found is not None:
+        return found.name
     match = re.match(r"_ZN?", symbol)
     if match is None:
         return symbol
     parts, end = [], match.end()
-    while (length := re.compile(r"\d+").match(symbol, end)) is not None:
-        start, end = length.end(), length.end() + int(length[0])
+    while (length := re.compile(r"L?\d+").match(symbol, end)) is not None:
+        start, end = length.end(), length.end() + int(length[0].lstrip("L"))
         parts.append(symbol[start:end])
         if match[0] == "_Z":
             break
@@ -54,8 +70,28 @@ def plain_name(symbol: str) -> str:
     return "::".join(parts) + ("<...>" if symbol[end : end + 1] == "I" else "")
 
 
+def alike(a: str, b: str) -> bool:
+    """True if two names differ only in spaces, and in the types of literals: 256u is 256."""
+    return _normal(a) == _normal(b)
+
+
+def _normal(name: str) -> str:
+    without_casts = re.sub(r"\((?:unsigned )?(?:int|long|short|char|bool)\)(?=-?\d)", "", name)
+    plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", without_casts)
+    return re.sub(r"\s+", " ", re.sub(r"\s*([<>,*&:])\s*", r"\1", plain)).strip()
+
+
+def _without_arguments(name: str) -> str:
+    return name.partition("<")[0]
+
+
+def numbered(names: Sequence[str]) -> str:
+    """`1 scale, 2 gemm<8>`."""
+    return ", ".join(f"{number} {name}" for number, name in enumerate(names, start=1))
+
+
 def kernels_there(symbols: Sequence[str], source: str) -> list[str]:
     """The kernels in some machine code, then the templates of the source that are not in it."""
     readable = list(map(plain_name, symbols))
-    compiled = {name.removesuffix("<...>").rpartition("::")[2] for name in readable}
+    compiled = {_without_arguments(name).rpartition("::")[2] for name in readable}
     return readable + [f"{name}<...>" for name in kernel_names(source) if name not in compiled]

@@ -124,7 +124,7 @@ def declared_variables(source: str) -> dict[str, DeclaredVariable]:
         base = re.match(r"[\w:\s<>]*[\s>](?=[\w*])", first)
         for text in [first, *(f"{base[0] if base else ''}{other}" for other in others)]:
             declaration = re.split(r"[={]", text)[0].strip()
-            one = _declared(declaration)
+            one = declared(declaration)
             if one.name is not None:
                 variable = DeclaredVariable(
                     text=declaration,
@@ -169,7 +169,7 @@ def _kernels(source: str) -> Iterator[tuple[str, tuple[Declared, ...]]]:
         found = _name_and_parameters(plain, start.end())
         if found is not None:
             name, parameters = found
-            yield name, tuple(map(_declared, _split(parameters)))
+            yield name, tuple(map(declared, _split(parameters)))
 
 
 def _name_and_parameters(text: str, start: int) -> tuple[str, str] | None:
@@ -207,7 +207,8 @@ def _split(parameters: str) -> list[str]:
     return [] if stripped in ([""], ["void"]) else stripped
 
 
-def _declared(text: str) -> Declared:
+def declared(text: str) -> Declared:
+    """A parameter by the text of its declaration, such as "const float *x"."""
     bare = _NO_TYPE.sub(" ", text.partition("=")[0])
     match = re.fullmatch(r"(?P<type>.*?[\s*&>])(?P<name>[A-Za-z_]\w*)\s*(?P<array>(\[.*\])*)", bare)
     if match is None or match["name"] in _PLAIN:

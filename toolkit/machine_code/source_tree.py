@@ -257,8 +257,7 @@ def parsed(text: str, kernel: str, defines: Mapping[str, object]) -> KernelSourc
     None if the source does not define it, or defines several of this name. What the grammar does
     not know is left out of the tree.
     """
-    content = text.encode()
-    root = Parser(CUDA).parse(UNKNOWN.sub(_blank, content)).root_node
+    content, root = text.encode(), tree_of(text)
     name = kernel.partition("<")[0].rpartition("::")[2].strip()
     found = [
         one for one in walk(root) if one.type == "function_definition" and _name(one) == name
@@ -266,6 +265,11 @@ def parsed(text: str, kernel: str, defines: Mapping[str, object]) -> KernelSourc
     if len(found) != 1 or found[0].child_by_field_name("body") is None:
         return None
     return KernelSource(text=content, root=root, kernel=found[0], defines=defines)
+
+
+def tree_of(text: str) -> Node:
+    """The tree of a source, without what the grammar does not know; places are those of `text`."""
+    return Parser(CUDA).parse(UNKNOWN.sub(_blank, text.encode())).root_node
 
 
 def walk(node: Node) -> Iterator[Node]:

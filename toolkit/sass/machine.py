@@ -311,7 +311,9 @@ def _checked(
         atomics=recorded_atomics(keepers) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
         printed=printed_records(keepers),
-        origins=origins_of(keepers[0], len(bound.lowered.program)) if bound.regions else None,
+        origins=origins_of(keepers[0], len(bound.lowered.program), len(bound.buffers))
+        if bound.regions
+        else None,
     )
 
 

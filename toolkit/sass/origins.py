@@ -27,12 +27,13 @@ class Origins:
     `borders` (core.AFFINE): c · d must be between low and high, where d is the distance to the
     block along each axis; where `parts`, the addresses of lanes move apart by c · d. `depends`
     (core.DEPENDENCE): for each instruction, whether its branch, guard or address depends on
-    BLOCK_INDEX or DATA.
+    BLOCK_INDEX or DATA. `reach` (core.REACH): of each buffer, how far addresses reach into it.
     """
 
     borders: NDArray[Any]
     periods: tuple[int, int, int]
     depends: NDArray[Any]
+    reach: NDArray[Any]
 
     def parts(self, varying: tuple[bool, bool, bool]) -> bool:
         """True if lanes move apart between blocks whose index varies along these axes."""
@@ -40,7 +41,7 @@ class Origins:
         return bool(c[:, list(varying)].any())
 
 
-def origins_of(keeper: int, length: int) -> Origins | None:
+def origins_of(keeper: int, length: int, buffers: int) -> Origins | None:
     """Origins of the last block that a keeper counted; None if values were not traced."""
     count, periods = ctypes.c_uint32(), (ctypes.c_uint32 * 3)()
     address = core.library().core_affine(keeper, ctypes.byref(count), ctypes.byref(periods))
@@ -50,8 +51,12 @@ def origins_of(keeper: int, length: int) -> Origins | None:
     depends = core.array(core.library().core_dependences(keeper), length, core.DEPENDENCE)
     assert borders is not None
     assert depends is not None
+    reach = core.array(core.library().core_reaches(keeper), buffers, core.REACH)
+    assert reach is not None
     x, y, z = periods
-    return Origins(borders=borders.copy(), periods=(x, y, z), depends=depends.copy())
+    return Origins(
+        borders=borders.copy(), periods=(x, y, z), depends=depends.copy(), reach=reach.copy()
+    )
 
 
 def inside(origins: Origins, at: tuple[int, int, int], grid: tuple[int, int, int]) -> NDArray[Any]:

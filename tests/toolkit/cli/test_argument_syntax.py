@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError, UnavailableError, UnknownNameError
 from tests.refusals import refusal
-from toolkit.cli import argument_syntax
 from toolkit.cli.argument_syntax import (
     TYPES,
     BufferArgument,
@@ -19,6 +18,7 @@ from toolkit.cli.argument_syntax import (
     number,
     parse_arguments,
 )
+from toolkit.launch import random_arrays
 from toolkit.launch.texture import Surface, Texture
 from toolkit.machine_code.signature import signature
 
@@ -176,8 +176,8 @@ def test_random_content_follows_from_the_seed_and_the_position():
 
 @pytest.mark.parametrize("of_type", [np.float32, np.float64])
 def test_random_floats_that_are_made_in_parts_are_those_of_one_call(of_type):
-    shape = (3, argument_syntax.IN_CACHE - 1)
-    found = argument_syntax._random(shape, np.dtype(of_type), np.random.default_rng(5))
+    shape = (3, random_arrays.IN_CACHE - 1)
+    found = random_arrays.random_array(shape, np.dtype(of_type), np.random.default_rng(5))
     assert (found == 2 * np.random.default_rng(5).random(shape, dtype=of_type) - 1).all()
 
 

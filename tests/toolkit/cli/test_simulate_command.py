@@ -739,7 +739,10 @@ def test_a_file_is_told_from_a_rung():
             "--block 'x' is not a size: give one to three numbers of at least 1, ",
         ),
         ("add.cu -g 1 -b 2000 -a f32[1]", "add: a block of 2000×1×1 = 2,000 threads: a block has"),
-        ("add.cu -g 1 -b 32", "add takes 1 argument (float *x), 0 were given"),
+        (
+            "add.cu -g 1 -b 32 -a f32[32] -a i32=1",
+            "add takes 1 argument (float *x), 2 were given",
+        ),
         ("add.cu -g 1 -b 32 -a f32", "--arg 0 ('f32'): a size or a value is missing: give "),
         ("add.cu -g 1 -b 32 -a f32[1] -a i32=x", "--arg 1 ('i32=x'): 'x' is not an integer"),
         ("add.cu -g 1 -b 32 -a f64[32]", "argument 0 of add (float *x) is an array of float64: "),
@@ -762,7 +765,7 @@ def test_a_file_is_told_from_a_rung():
             "--save '1=x.npy': argument 1 is not a buffer: give one of 0",
         ),
         (
-            "add.cu -g 1 -b 1 --save 0=x.npy",
+            "add.cu -g 1 -b 1 -a i32=1 --save 0=x.npy",
             "--save '0=x.npy': argument 0 is not a buffer: no argument is one",
         ),
         ("add.cu -g 1 -b 1 -a f32[1] --save 0=absent/x", "cannot write absent/x: there is no fol"),
@@ -774,7 +777,10 @@ def test_a_file_is_told_from_a_rung():
         ("add.cu -g 1 -b 1 -a f32[999999,9999999]", "the buffers take 40,000.0 GB on the host, "),
         ("add.cu -g 1 -b 32 -a f32[8]", "add: global read of 4 bytes out of bounds at 0x"),
         ("broken.cu -g 1 -b 1", 'broken.cu, line 2: expected a ";"'),
-        ("several.cu -g 1 -b 1", "several.cu holds 2 kernels: say which one: "),
+        (
+            "several.cu -g 1 -b 1",
+            "several.cu holds 2 kernels: say which one, by name or by number (-k 1): 1 a, 2 b",
+        ),
         (
             "template.cu -g 1 -b 1",
             "template.cu holds no kernel, only t<...> (a template needs its arguments: ",
@@ -820,7 +826,7 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments, message):
 @pytest.mark.parametrize(
     "arguments",
     [
-        "", "add.cu", "add.cu -g 1", "add.cu -b 1", "add.cu -g 1 -b 1 --shared x",
+        "", "add.cu -g 1 -b 1 --shared x",
         "add.cu -g 1 -b 1 --shared -1", "add.cu -g 1 -b 1 --max-instructions 0",
         "add.cu -g 1 -b 1 --top 0", "add.cu -g 1 -b 1 --nothing", "add.cu more.cu -g 1 -b 1",
         "add.cu -g 1 -b 1 --seed x",

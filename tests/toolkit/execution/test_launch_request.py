@@ -12,10 +12,16 @@ LAUNCH = {"grid": 1, "block": 32, "arguments": [np.zeros(32, np.float32)]}
 
 
 @pytest.mark.parametrize("run", [simulate, check])
-@pytest.mark.parametrize("lacks", ["grid", "block", "arguments"])
-def test_a_kernel_needs_grid_block_and_arguments(run, lacks):
+@pytest.mark.parametrize("lacks", ["grid", "block"])
+def test_a_kernel_without_host_code_needs_a_grid_and_a_block(run, lacks):
     given = {name: value for name, value in LAUNCH.items() if name != lacks}
-    assert "takes grid, block and arguments" in refusal(InputError, run, OWN, **given)
+    message = refusal(InputError, run, OWN, **given)
+    assert message == f"kernel.cu: no host code launches k: give {lacks}"
+
+
+def test_a_check_needs_the_sizes_of_arrays():
+    message = refusal(InputError, check, OWN, grid=1, block=32)
+    assert message == ("kernel.cu: no host code launches k: give float *x: arguments={'x': ...}")
 
 
 @pytest.mark.parametrize("run", [simulate, check])

@@ -424,7 +424,7 @@ def test_a_kernel_that_is_not_there_is_refused_with_those_that_are():
         "unknown kernel 'twise': did you mean 'twice'?"
     )
     assert refusal(InputError, launch, TWICE + "__global__ void b() {}").startswith(
-        "kernel.cu holds 2 kernels: say which one: "
+        "kernel.cu holds 2 kernels: say which one, by name or by number (-k 1): "
     )
 
 

@@ -86,6 +86,7 @@ FINDING = dtype_of(
 # (origins.h).
 AFFINE = dtype_of("i8 c[3] low high parts")
 DEPENDENCE = dtype_of("u1 branch guard address parted")
+REACH = dtype_of("u8 bytes; u4 by_data is_read")  # of the accesses to an allocation
 
 
 class Bank(Structure):
@@ -175,6 +176,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_requests": ([c_void_p], c_void_p),
     "core_affine": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32 * 3)], c_void_p),
     "core_dependences": ([c_void_p], c_void_p),
+    "core_reaches": ([c_void_p], c_void_p),
     "core_words_written": ([c_void_p], c_uint32),
     "core_words_written_beside": ([c_void_p], c_uint32),
     "core_findings": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32)], c_void_p),

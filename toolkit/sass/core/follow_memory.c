@@ -37,11 +37,12 @@ static u16 address_origin(Follow *f, const Ins *i, int k, int l) {
 }
 
 /* Note what the addresses of a request depend on, beyond a shift of all by whole sectors or turns of the
- * banks, 2^bits bytes. Returns their origin, or what they depend on where lanes have several. */
-static u16 follow_addresses(Follow *f, const Ins *i, int k, u32 bits) {
+ * banks, 2^bits bytes. Returns their origin, or what they depend on where lanes have several; `of_lanes` has
+ * those of each lane. */
+static u16 follow_addresses(Follow *f, const Ins *i, int k, u32 bits, Lanes *of_lanes) {
     Dependence *const of = &f->o->of[f->c->pc];
     Lanes lanes;
-    FOR_LANES_OF(f->m) lanes.x[l] = address_origin(f, i, k, l);
+    FOR_LANES_OF(f->m) of_lanes->x[l] = lanes.x[l] = address_origin(f, i, k, l);
     const u16 kind = kind_of_lanes(lanes.x, f->m), first = lanes.x[__builtin_ctz(f->m)];
     FOR_LANES_OF(f->m) {
         const u16 apart = combination(f->o, lanes.x[l], 1, first, -1);
@@ -55,8 +56,25 @@ static u16 follow_addresses(Follow *f, const Ins *i, int k, u32 bits) {
     return are_alike(lanes.x, f->m) ? first : kind;
 }
 
+/* Note how far each buffer is reached by addresses that do not depend on data. */
+static void note_reach(Follow *f, const Ins *i, const Lanes *lanes) {
+    u64 a[LANES];
+    addresses(f->w, i, f->m, a);
+    FOR_LANES_OF(f->m) {
+        const u64 end = a[l] + i->width;
+        const Allocation *const all = allocation_of(f->c, a[l], end);
+        if (!all) continue;
+        Reach *const reach = &f->o->reach[all - f->o->launch->allocations];
+        reach->is_read |= i->op != OP_STORE && i->op != OP_ATOMIC;
+        if (kind_of(lanes->x[l]) == DATA) reach->by_data = 1;
+        else if (end - all->base > reach->bytes) reach->bytes = end - all->base;
+    }
+}
+
 static void follow_global(Follow *f, const Ins *i, int k) {
-    follow_addresses(f, i, k, SECTOR_BITS);
+    Lanes lanes;
+    follow_addresses(f, i, k, SECTOR_BITS, &lanes);
+    note_reach(f, i, &lanes);
 }
 
 static u16 *floor_of(Origins *o, u32 space) { return space == SPACE_SHARED ? &o->of_shared : &o->of_local; }
@@ -77,7 +95,8 @@ static void follow_near(Follow *f, const Ins *i, u32 space, int is_store, const 
     Origins *const o = f->o;
     const u32 words = i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
     u64 a[LANES];
-    const u16 common = follow_addresses(f, i, 0, BANK_BITS);
+    Lanes lanes;
+    const u16 common = follow_addresses(f, i, 0, BANK_BITS, &lanes);
     if (common) {
         if (is_store) worsen(floor_of(o, space), kind_of(common));
         for (u32 k = 0; is_store && k < words; k++)
@@ -145,8 +164,9 @@ static void follow_matrices(Follow *f, int is_store) {
     Origins *const o = f->o;
     const u32 m = f->m, rows = row_lanes(f->i);
     u64 a[LANES];
+    Lanes lanes;
     f->m = rows;
-    const u16 common = kind_of(follow_addresses(f, f->i, 0, BANK_BITS));
+    const u16 common = kind_of(follow_addresses(f, f->i, 0, BANK_BITS, &lanes));
     f->m = m;
     u16 found = worse(common, is_store ? o->under : o->of_shared);
     for (u32 k = 0; is_store && k < f->i->aux; k++)

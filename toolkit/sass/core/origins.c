@@ -13,6 +13,7 @@ static const i64 TOO_FAR = 1ll << 60;
 void free_origins(Origins *o) {
     if (!o) return;
     free(o->swaps); free(o->registers); free(o->predicates); free(o->shared); free(o->local); free(o->of);
+    free(o->reach);
     free(o);
 }
 
@@ -23,13 +24,14 @@ Origins *new_origins(const Launch *launch, u32 warps) {
     o->warps = warps;
     if (ZEROS(o->swaps, (size_t)warps * SWAPS) && ZEROS(o->registers, (size_t)warps * launch->slots * LANES) &&
         ZEROS(o->predicates, (size_t)warps * PREDICATES * LANES) && ZEROS(o->shared, shared_words(launch)) &&
-        ZEROS(o->local, (size_t)warps * LANES * local_words(launch) + 1) && ZEROS(o->of, launch->length))
+        ZEROS(o->local, (size_t)warps * LANES * local_words(launch) + 1) && ZEROS(o->of, launch->length) &&
+        ZEROS(o->reach, launch->allocation_count + 1))
         return o;
     free_origins(o);
     return NULL;
 }
 
-/* Start the next block: keep only the dependences of instructions. */
+/* Start the next block: keep only the dependences of instructions, and what they reach. */
 void begin_origins(Origins *o) {
     const Launch *launch = o->launch;
     o->count = o->of_shared = o->of_local = o->reduced = 0;
@@ -50,6 +52,8 @@ const Affine *affine_origins(const Origins *o, u32 *count, u32 periods[3]) {
 }
 
 const Dependence *dependences(const Origins *o) { return o->of; }
+
+const Reach *reaches(const Origins *o) { return o->reach; }
 
 /* The origin of values that grow by these per block. */
 u16 growing(Origins *o, const __int128 c[3]) {

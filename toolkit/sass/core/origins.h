@@ -32,6 +32,10 @@ enum { MOST_AFFINE = 2048 };   /* affine functions that are told apart */
  * distances, unless these are zero for all blocks in question. */
 typedef struct { u8 branch, guard, address, parted; } Dependence;
 
+/* Accesses to an allocation by addresses that do not depend on data: the bytes up to the end of the highest one.
+ * `by_data`: other addresses depend on data. `is_read`: some access reads it. */
+typedef struct { u64 bytes; u32 by_data, is_read; } Reach;
+
 /* Storage that code may write between a branch and the point where its sides meet again: slots of
  * registers, predicates with OF_PREDICATE, and memory. */
 enum { OF_PREDICATE = 0x40000000, ALL_SHARED = 0x50000000, ALL_LOCAL = 0x50000001 };
@@ -41,6 +45,7 @@ void free_origins(Origins *o);
 void begin_origins(Origins *o);
 const Affine *affine_origins(const Origins *o, u32 *count, u32 periods[3]);
 const Dependence *dependences(const Origins *o);
+const Reach *reaches(const Origins *o);
 
 /* Inside. */
 
@@ -72,6 +77,7 @@ struct Origins {
     u16 *shared;           /* [words] */
     u16 *local;            /* [warps][LANES][words] */
     Dependence *of;        /* [length] */
+    Reach *reach;          /* [allocations] */
 };
 
 static const u16 same_in_all[MOST_WORDS * LANES];

@@ -1,0 +1,139 @@
+"""Launches that options leave open: host code completes them, or one line asks."""
+
+import json
+import shlex
+
+import pytest
+
+from tests.toolkit.cli.commands import invoke, refused, write
+
+SCALE = """#define BLOCK 64
+template <typename T, int N> __global__ void scale(const T *x, T *y, int n) {
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n) y[i] = x[i] * N;
+}
+#ifndef __CUDACC_RTC__
+#include <cstdlib>
+int main(int argc, char **argv) {
+    const int n = SIZE;
+    float *x, *y;
+    cudaMalloc(&x, n * sizeof(float));
+    cudaMalloc(&y, n * sizeof(float));
+    scale<float, 3><<<(n + BLOCK - 1) / BLOCK, BLOCK>>>(x, y, n);
+    scale<float, 3><<<1, BLOCK>>>(y, x, n);
+}
+#endif
+"""
+ADD = "__global__ void add(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] += 1; }\n"
+QUICK = "--no-remedies --no-lines"
+
+
+@pytest.fixture(autouse=True)
+def sources(folder):
+    write("scale.cu", SCALE.replace("SIZE", "1000"))
+    write("later.cu", SCALE.replace("SIZE", "atoi(argv[1])"))
+    write("add.cu", ADD)
+    write("two.cu", ADD + "template <int N> __global__ void fill(float *x) { x[N] = 1; }\n")
+
+
+def lines(command):
+    result = invoke(command)
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines()
+
+
+def test_the_launch_of_host_code_is_taken_and_said():
+    first, *rest = lines(f"simulate scale.cu {QUICK}")
+    assert first.startswith("scale<float, 3>: ")
+    assert "guessed" not in first
+    notes = [one for one in rest if one.startswith("note: ")]
+    assert notes[0] == (
+        "note: launched as in line 13: grid 16, block 64, x f32[1000], y f32[1000], n = 1000"
+    )
+    assert notes[1] == "note: it is launched in line 14 too: --launch LINE takes another"
+
+
+def test_another_launch_is_taken_by_its_line():
+    assert "note: launched as in line 14: grid 1, block 64, " in "\n".join(
+        lines(f"simulate scale.cu --launch 14 {QUICK}")
+    )
+    assert refused("simulate scale.cu --launch 3") == (
+        "scale.cu: scale<float, 3> is not launched in line 3: choose one of 13, 14"
+    )
+
+
+def test_options_win_one_by_one():
+    found = json.loads(invoke(f"simulate scale.cu -b 128 -a y=f32[2000] --json {QUICK}").stdout)
+    assert (found["grid"], found["block"]) == ([16, 1, 1], [128, 1, 1])
+    assert found["arguments"] == ["f32[1000]", "f32[2000]", "i32=1000"]
+
+
+def test_a_record_repeats_what_was_launched():
+    given = json.loads(invoke(f"simulate scale.cu --json --seed 1 {QUICK}").stdout)
+    words = ["-k", given["kernel"], "-g", "16", "-b", "64"]
+    words += [word for one in given["arguments"] for word in ("-a", one)]
+    again = invoke(f"simulate scale.cu --json --seed 1 {QUICK} {shlex.join(words)}")
+    assert json.loads(again.stdout)["counters"] == given["counters"]
+
+
+def test_values_of_run_time_are_asked_for_in_one_line():
+    assert refused("simulate later.cu") == (
+        "later.cu: line 14 launches scale<float, 3> with values that are known only at run time: "
+        "give int n: python -m toolkit simulate later.cu -a 'n=?'"
+    )
+
+
+def test_grid_and_sizes_follow_from_the_scalar_that_is_given():
+    found = "\n".join(lines(f"simulate later.cu --launch 13 -a n=500 {QUICK}"))
+    assert "grid 8, block 64, x f32[500], y f32[500]" in found
+
+
+def test_without_host_code_the_missing_options_are_named():
+    assert refused("simulate add.cu") == (
+        "add.cu: no host code launches add: give grid, block and int n: "
+        "python -m toolkit simulate add.cu -g ? -b ? -a 'n=?'"
+    )
+
+
+def test_guessed_sizes_are_said_first_and_listed():
+    first, *rest = lines(f"simulate add.cu -g 1 -b 64 -a n=50 {QUICK}")
+    assert first.endswith(" Sizes of arrays are guessed.")
+    assert "note: sizes guessed from addresses and guards: x f32[50]" in rest
+
+
+def test_a_check_guesses_no_sizes_but_takes_those_of_host_code():
+    assert refused("check add.cu -g 1 -b 64 -a n=50") == (
+        "add.cu: no host code launches add: give float *x: "
+        "python -m toolkit check add.cu -g 1 -b 64 -a n=50 -a 'x=f32[?]'"
+    )
+    assert lines("check scale.cu")[-1].startswith("scale<float, 3>: no errors")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("two.cu", "two.cu holds 2 kernels: say which one, by name or by number (-k 1): 1 add, 2"),
+        ("two.cu -k 2", "fill<...> is never instantiated in two.cu: name its template arguments"),
+        ("two.cu -k fill", "fill is a template that two.cu never instantiates: name its template"),
+        ("two.cu -k 3", "unknown kernel '3': choose one of add, fill<...>"),
+        ("two.cu -k ad -a nonsense -g x", "unknown kernel 'ad': did you mean 'add'?"),
+        ("scale.cu -k scal -a nonsense", "unknown kernel 'scal': did you mean 'scale<float, 3>'?"),
+        ("add.cu -g 1 -a f31=1", "--arg 0 ('f31=1'): unknown type 'f31': did you mean 'f32'?"),
+        ("later.cu -a n=1.5", "--arg 2 ('1.5'): '1.5' is not an integer: give one such as"),
+        ("add.cu -g 1 -b 1 -a n=1 -a n=2", "--arg '2': parameter 1 is given twice"),
+        ("tiled -s 64 --launch 3", "--launch: tiled is a rung, which has its own launch"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, message):
+    assert refused(f"simulate {arguments}").startswith(message)
+
+
+def test_a_kernel_that_a_macro_makes_is_taken_by_its_name():
+    write(
+        "made.cu", "#define MAKE(n) __global__ void k##n(float *x) { x[n] = 1; }\nMAKE(3)\n" + ADD
+    )
+    assert lines(f"simulate made.cu -k k3 -g 1 -b 1 -a f32[4] {QUICK}")[0].startswith("k3: ")
+
+
+def test_a_kernel_is_chosen_by_its_number():
+    assert lines(f"simulate two.cu -k 1 -g 1 -b 32 -a n=9 {QUICK}")[0].startswith("add: ")

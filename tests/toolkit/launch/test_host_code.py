@@ -1,0 +1,251 @@
+"""Launches in host code: what is read of them, and what may be another value at run time."""
+
+import pytest
+
+from toolkit.launch.host_code import launches_of
+from toolkit.launch.host_numbers import Number
+from toolkit.launch.host_unit import host_unit
+
+KERNEL = "__global__ void k(float *x, int n) {}\n"
+
+
+def launches(text, defines=None, given=None, folder=None):
+    return launches_of(host_unit(text, "my.cu", folder, defines or {}), given)
+
+
+def read(body, before="", **how):
+    """The only launch of a `main` with this body."""
+    (found,) = launches(f"{KERNEL}{before}\nint main(int argc, char **argv) {{ {body} }}", **how)
+    return found
+
+
+def grid(value, before="", setup="", **how):
+    """The first extent of `k<<<value, 1>>>`, None if it is not known."""
+    extent = read(f"{setup} k<<<{value}, 1>>>(p, 0);", before, **how).grid
+    return extent and extent[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("7", 7),
+        ("0x10", 16),
+        ("1 << 10", 1024),
+        ("(1000 + 255) / 256", 4),
+        ("1000 % 256", 232),
+        ("-7 / 2 + 10", 7),  # toward zero
+        ("sizeof(float4) * 2", 32),
+        ("sizeof(double)", 8),
+        ("ceil(1000 / 256)", 3),  # the integers divide first
+        ("ceil(1000.0 / 256)", 4),
+        ("(int)ceil((float)1000 / 256)", 4),
+        ("static_cast<int>(2.9f)", 2),
+        ("std::min(5, 3) + std::max(1, 2)", 5),
+        ("1 > 2 ? 8 : 9", 9),
+        ("true ? 3 : argc", 3),
+        ("dim3(4, 5)", 4),
+        ("65536 * 65536", None),  # overflows an int
+        ("65536L * 65536 / 65536", 65536),
+        ("0", None),  # no launch has no blocks
+        ("atoi(argv[1])", None),
+        ("rand()", None),
+        ("undeclared", None),
+        ("1 / 0", None),
+    ],
+)
+def test_a_constant_is_evaluated_as_in_c(value, expected):
+    assert grid(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "expected"),
+    [
+        ("#define N 1024", "N / 2", 512),
+        ("#define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))", "CEIL_DIV(1000, 256)", 4),
+        ("const int n = 12;", "n", 12),
+        ("constexpr unsigned n = 3, m = n * 2;", "m", 6),
+        ("enum { A = 4, B = A + 1 };", "B", 5),
+        ("int div_up(int a, int b) { return (a + b - 1) / b; }", "div_up(9, 4)", 3),
+        ("int up(int a) { int b = a % 4; return b ? a + 4 - b : a; }", "up(9)", 12),
+        ("typedef float Real;", "sizeof(Real)", 4),
+        ("using Real = double;", "sizeof(Real)", 8),
+        ("struct S { float a; double b; char c[3]; };", "sizeof(S)", 24),
+        ("#ifdef BIG\n#define N 8\n#else\n#define N 2\n#endif", "N", 2),
+        (
+            "#if defined(BIG) || !defined(__CUDACC__)\n#define N 8\n#else\n#define N 2\n#endif",
+            "N",
+            2,
+        ),
+        ("#if CUDART_VERSION > 9000\n#define N 8\n#else\n#define N 2\n#endif", "N", None),
+        ("int n = 5; void change() { n = 6; }", "n", None),
+        ("#if CUDART_VERSION > 9\nconst int n = 1;\n#else\nconst int n = 2;\n#endif", "n", None),
+    ],
+)
+def test_names_stand_for_values(before, value, expected):
+    assert grid(value, before) == expected
+
+
+@pytest.mark.parametrize(
+    ("setup", "expected"),
+    [
+        ("int n = 5;", 5),
+        ("int n; n = 5;", 5),
+        ("int n = 5; n = 6;", 6),
+        ("int n = 5; if (argc > 1) n = atoi(argv[1]);", None),
+        ("int n = 5; if (argc > 1) { n = 7; }", None),
+        ("int n = 5; n += 1;", None),
+        ('int n = 5; scanf("%d", &n);', None),
+        ("int n = 5; std::cin >> n;", None),
+        ("int n = 5; parse(argc, argv, n);", None),  # it may take a reference
+        ('int n = 5; printf("%d", n);', 5),
+        ("int n = 2.9;", 2),
+        ("char n = 300;", None),
+        ("auto n = 5;", 5),
+        ("int m = 5, n = m * 2;", 10),
+        ("int n = 5; { int n = 6; }", 5),
+        ("int n = 0; for (int i = 0; i < 3; i++) n++;", None),
+        ("for (int n = 1; n < 9; n *= 2)", None),
+        ("int n = 5; while (argc--) { n = 6;", 6),
+    ],
+)
+def test_a_variable_that_may_change_is_unknown(setup, expected):
+    end = " }" if setup.count("{") > setup.count("}") else ""
+    text = f"{KERNEL} int main(int argc, char **argv) {{ {setup} k<<<n, 1>>>(p, 0);{end} }}"
+    (found,) = launches(text)
+    assert (found.grid and found.grid[0]) == expected
+
+
+def test_a_change_after_the_launch_does_not_matter_unless_a_loop_repeats_it():
+    assert read("int n = 5; k<<<n, 1>>>(p, 0); n = 6;").grid == (5, 1, 1)
+    again = "int n = 5; for (int i = 0; i < 2; i++) { k<<<n, 1>>>(p, 0); n = 6; }"
+    assert read(again).grid is None
+
+
+@pytest.mark.parametrize(
+    ("setup", "expected"),
+    [
+        ("dim3 g(4, 5, 6);", (4, 5, 6)),
+        ("dim3 g = dim3(4, 5);", (4, 5, 1)),
+        ("dim3 g{4, 5};", (4, 5, 1)),
+        ("int a = 4, b = 5; dim3 g(a, b);", (4, 5, 1)),  # which parses as a function
+        ("dim3 g(4); g.y = 7;", (4, 7, 1)),
+        ("dim3 g; g.x = 9;", (9, 1, 1)),
+        ("dim3 b(8, 4); dim3 g(b.x * 2, b.y);", (16, 4, 1)),
+        ("dim3 g(4); if (argc) g.y = 7;", None),
+        ("dim3 g(argc, 5);", None),
+    ],
+)
+def test_a_dim3_is_read_in_each_of_its_forms(setup, expected):
+    assert read(f"{setup} k<<<g, 1>>>(p, 0);").grid == expected
+
+
+def test_macros_of_the_command_line_win():
+    text = "#ifndef N\n#define N 4\n#endif"
+    assert grid("N", text) == 4
+    assert grid("N", text, defines={"N": "9"}) == 9
+
+
+def test_headers_beside_the_source_are_read(tmp_path):
+    (tmp_path / "sizes.h").write_text("#pragma once\nconst int N = 48;\n", encoding="utf-8")
+    assert grid("N", '#include "sizes.h"', folder=tmp_path) == 48
+
+
+@pytest.mark.parametrize(
+    ("setup", "argument", "expected"),
+    [
+        ("float *x; cudaMalloc(&x, 4 * sizeof(float));", "x", 16),
+        ("float *x; CHECK(cudaMalloc((void **)&x, 16));", "x", 16),
+        ("float *x; cudaMallocManaged(&x, 16);", "x", 16),
+        ("float *x; cudaMalloc<float>(&x, 16);", "x", 16),
+        ("size_t b = 16; float *x = NULL; cudaMalloc(&x, b);", "x", 16),
+        ("thrust::device_vector<float> v(4);", "thrust::raw_pointer_cast(v.data())", 16),
+        ("int n = 4; thrust::device_vector<float> v(n);", "v.data().get()", 16),
+        ("thrust::device_vector<float> v(4, 1.f);", "thrust::raw_pointer_cast(&v[0])", 16),
+        ("thrust::device_vector<float> v(4); v.resize(argc);", "v.data().get()", None),
+        ("float *y, *x; cudaMalloc(&y, 16); x = y;", "x", 16),
+        ("float *x[2]; for (int i = 0; i < 2; i++) cudaMalloc(&x[i], 16);", "x[1]", 16),
+        ("struct S s; cudaMalloc(&s.x, 16);", "s.x", 16),
+        ("float *x; cudaMalloc(&x, argc);", "x", None),
+        ("float *x; if (argc) cudaMalloc(&x, 16); else cudaMalloc(&x, 32);", "x", None),
+        ("float *x; cudaMalloc(&x, 16);", "x + 2", None),
+        ("float *x = make();", "x", None),
+    ],
+)
+def test_the_bytes_of_arrays_are_those_of_their_allocation(setup, argument, expected):
+    assert read(f"{setup} k<<<1, 1>>>({argument}, 0);").arguments[0].bytes == expected
+
+
+def test_an_allocation_in_a_function_of_its_own_is_followed():
+    text = f"""{KERNEL}
+        void allocate(float **where, int n) {{ cudaMalloc(where, n * sizeof(float)); }}
+        int main() {{ float *x; allocate(&x, 64); k<<<1, 1>>>(x, 64); }}"""
+    (found,) = launches(text)
+    assert found.arguments[0].bytes == 256
+
+
+def test_values_are_followed_into_the_function_that_launches():
+    text = f"""{KERNEL}
+        template <int B> void run(int n, float *x) {{ k<<<n / B, B>>>(x, n); }}
+        int main() {{ float *x; cudaMalloc(&x, 4096); run<256>(1024, x); }}"""
+    (found,) = launches(text)
+    assert (found.grid, found.block) == ((4, 1, 1), (256, 1, 1))
+    assert [one.value or one.bytes for one in found.arguments] == [4096, Number(1024, "i32")]
+
+
+def test_each_call_of_the_function_that_launches_is_a_launch():
+    text = f"""{KERNEL} void run(int n) {{ k<<<n, 1>>>(p, n); }}
+        int main(int argc, char **argv) {{ run(atoi(argv[1])); run(6); }}"""
+    assert [one.grid for one in launches(text)] == [None, (6, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "launch", "name"),
+    [
+        ("template <int N> __global__ void t(float *x) {}", "t<8 * 2>", "t<16>"),
+        ("template <int N, bool B> __global__ void t(float *x) {}", "t<4, true>", "t<4, true>"),
+        ("template <typename T> __global__ void t(T *x) {}", "t", "t<float>"),
+        ("template <typename T> __global__ void t(T *x) {}", "t<Real>", "t<float>"),
+        ("template <int N = 3> __global__ void t(float *x) {}", "t", "t<>"),
+        ("template <int N> __global__ void t(float *x) {}", "t<argc>", None),
+        ("namespace ns { __global__ void t(float *x) {} }", "ns::t", "ns::t"),
+    ],
+)
+def test_the_instantiation_is_that_of_the_launch(kernel, launch, name):
+    text = f"""typedef float Real;
+        {kernel}
+        int main(int argc, char **argv) {{ float *x; cudaMalloc(&x, 4); {launch}<<<1, 1>>>(x); }}"""
+    (found,) = launches(text)
+    assert found.name == name
+
+
+def test_the_types_of_parameters_are_plain():
+    text = """#define DATA double
+        template <typename T> __global__ void t(const T *x, DATA *y, unsigned long n) {}
+        int main() { float *x; t<<<1, 1>>>(x, y, 3); }"""
+    (found,) = launches(text)
+    assert [one.dtype for one in found.parameters] == ["float32", "float64", "uint64"]
+
+
+def test_scalars_that_the_user_gives_are_those_of_host_code():
+    text = f"""{KERNEL}
+        int main(int argc, char **argv) {{
+            int n = atoi(argv[1]);
+            float *x;
+            cudaMalloc(&x, n * sizeof(float));
+            k<<<(n + 255) / 256, 256>>>(x, n);
+        }}"""
+    (found,) = launches(text)
+    assert (found.grid, found.unknown) == (None, 3)
+    (found,) = launches(text, given={"n": Number(1000, "i32")})
+    assert (found.grid, found.arguments[0].bytes, found.unknown) == ((4, 1, 1), 4000, 0)
+
+
+def test_dynamic_shared_memory_is_read():
+    assert read("k<<<1, 64, 64 * sizeof(float)>>>(p, 0);").shared_bytes == 256
+    assert read("k<<<1, 64>>>(p, 0);").shared_bytes == 0
+    assert read("k<<<1, 64, argc>>>(p, 0);").shared_bytes is None
+
+
+def test_code_that_directives_leave_out_launches_nothing():
+    text = f"{KERNEL}\n#if 0\nvoid f() {{ k<<<1, 1>>>(p, 0); }}\n#endif\n"
+    assert launches(text) == []

@@ -1,0 +1,322 @@
+"""A launch of the command line, completed by what host code says, or by one line that asks.
+
+This comes before the compilation, which may need a template argument that host code has.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from analysis.errors import InputError, UnknownNameError, shortened
+from reports import text as words
+from toolkit.cli.argument_syntax import is_type, parse_argument, type_name
+from toolkit.cli.launch_source import defines_of, machine_code_of
+from toolkit.cli.options import KernelOptions
+from toolkit.frontends.script_names import is_script
+from toolkit.launch.host_code import Extent
+from toolkit.launch.proposed import Proposed, Size, SourceLaunches
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import is_machine_code, read_source
+from toolkit.machine_code.signature import Declared, kernel_names, signature
+from toolkit.rungs.names import is_name
+from toolkit.store.watched_files import folders_of
+
+Command = Literal["simulate", "check", "run"]
+
+_NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<argument>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedOptions:
+    """Options of a launch that is complete but for the sizes of some arrays.
+
+    `arguments` are the texts of all arguments in order, None for an array whose size is not known;
+    `declared` are the parameters. `notes` say what host code told.
+    """
+
+    command: Command
+    launch: KernelOptions
+    given: KernelOptions
+    arguments: tuple[str | None, ...]
+    declared: tuple[Declared, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def completed(launch: KernelOptions, command: Command) -> AskedOptions:
+    """The launch that the options mean.
+
+    Raises InputError for a kernel that is not there, and for what nobody says: it names the
+    parameters. `check` guesses no sizes.
+    """
+    if is_name(launch.source):
+        if launch.launch_line is not None:
+            raise InputError(f"--launch: {launch.source} is a rung, which has its own launch")
+        return _as_given(launch, command)
+    if is_script(launch.source):
+        if launch.launch_line is not None:
+            raise InputError(f"--launch: {launch.source} is Python, without host code in C++")
+        return _as_given(launch, command)
+    if is_machine_code(launch.source):
+        return _of_machine_code(launch, command)
+    source = Path(launch.source)
+    text, name = read_source(source)
+    if _is_complete(launch, text):
+        return _as_given(launch, command)
+    known = SourceLaunches(
+        text, name, source.parent, defines_of(launch), folders_of(launch.options or ())
+    )
+    kernel = known.chosen(launch.kernel)
+    declared = known.declared(kernel)
+    given = _given(launch.arguments or (), declared or ())
+    proposed = known.proposed(
+        kernel,
+        given={k: _scalar(text, k, declared or ()) for k, text in given.items()},
+        grid=_given_extent("--grid", launch.grid),
+        block=_given_extent("--block", launch.block),
+        shared_bytes=launch.shared,
+        line=launch.launch_line,
+    )
+    return _filled(launch, command, proposed, given)
+
+
+def _as_given(launch: KernelOptions, command: Command) -> AskedOptions:
+    return AskedOptions(
+        command=command, launch=launch, given=launch, arguments=tuple(launch.arguments or ())
+    )
+
+
+def _is_complete(launch: KernelOptions, text: str) -> bool:
+    """True if the options leave nothing open that host code could tell."""
+    if launch.grid is None or launch.block is None or launch.launch_line is not None:
+        return False
+    names = kernel_names(text)
+    kernel = launch.kernel
+    plain = kernel.partition("<")[0].rpartition("::")[2].strip() if kernel else None
+    if (plain is None and len(names) != 1) or (plain is not None and plain not in names):
+        return False
+    if "<" not in (kernel or "") and re.search(r"\btemplate\s*<", text):
+        return False
+    declared = signature(text, kernel or names[0])
+    arguments = launch.arguments or ()
+    if declared is None:
+        return bool(arguments)
+    is_named = any(_name_of(one, declared) for one in arguments)
+    return not is_named and len(arguments) >= len(declared)
+
+
+def _of_machine_code(launch: KernelOptions, command: Command) -> AskedOptions:
+    kernel = machine_code_of(launch)
+    assert kernel is not None, "it is machine code"
+    if launch.launch_line is not None:
+        raise InputError(f"--launch: {launch.source} is machine code, without host code")
+    declared = kernel.declared
+    if declared is None:
+        if launch.grid is None or launch.block is None:
+            raise InputError(f"{launch.source}: give the launch of {kernel.name}: -g ? -b ?")
+        return _as_given(launch, command)
+    given = _given(launch.arguments or (), declared)
+    if len(given) > len(declared):
+        return _as_given(launch, command)
+    proposed = Proposed(
+        kernel=_selected(launch, kernel),
+        declared=declared,
+        grid=_given_extent("--grid", launch.grid),
+        block=_given_extent("--block", launch.block),
+        shared_bytes=launch.shared or 0,
+        arguments={},
+        missing=tuple(k for k in range(len(declared)) if k not in given),
+        implied=frozenset(),
+        launch=None,
+    )
+    return _filled(launch, command, proposed, given)
+
+
+def _selected(launch: KernelOptions, kernel: Kernel) -> str | None:
+    """The name that means the kernel alone; the one that was given if several have it."""
+    try:
+        found = machine_code_of(replace(launch, kernel=kernel.name))
+    except UnknownNameError:
+        return launch.kernel
+    return kernel.name if found and found.symbol == kernel.symbol else launch.kernel
+
+
+# Arguments that are given.
+
+
+def _name_of(text: str, declared: Sequence[Declared]) -> str | None:
+    """The parameter that `NAME=ARGUMENT` names."""
+    match = _NAMED.fullmatch(text)
+    if match is None or is_type(match["name"]):
+        return None
+    return match["name"] if match["name"] in [one.name for one in declared] else None
+
+
+def _given(texts: Sequence[str], declared: Sequence[Declared]) -> dict[int, str]:
+    """The arguments that are given, by position: those without a name are the first ones."""
+    names = [one.name for one in declared]
+    found, following = dict[int, str](), 0
+    for text in texts:
+        if (name := _name_of(text, declared)) is not None:
+            position, text = names.index(name), text.partition("=")[2]  # noqa: PLW2901
+        else:
+            position, following = following, following + 1
+        if position in found:
+            raise InputError(f"--arg {shortened(text)!r}: parameter {position} is given twice")
+        found[position] = text
+    return found
+
+
+def _scalar(text: str, position: int, declared: Sequence[Declared]) -> np.generic | None:
+    """The value of an argument, None of an array. Raises InputError for a text that is neither."""
+    known = declared[position] if position < len(declared) else None
+    found = parse_argument(f"--arg {position}", text, known)
+    return found if isinstance(found, np.generic) else None
+
+
+def _given_extent(option: str, text: str | None) -> Extent | None:
+    return None if text is None else extent_of(option, text)
+
+
+def extent_of(option: str, text: str) -> Extent:
+    """The extent that an option means. Raises InputError."""
+    parts = re.split(r"[,x×]", text)
+    if not (
+        len(parts) <= 3
+        and all(re.fullmatch(r" *\d{1,10} *", part, re.ASCII) for part in parts)
+        and all(map(int, parts))
+    ):
+        raise InputError(
+            f"{option} {shortened(text)!r} is not a size: give one to three numbers of at least 1, "
+            f"such as {option} 64 or {option} 8,8"
+        )
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z
+
+
+# What is filled in.
+
+
+def _filled(
+    launch: KernelOptions, command: Command, proposed: Proposed, given: Mapping[int, str]
+) -> AskedOptions:
+    declared = proposed.declared or ()
+    count = max([len(declared), *(k + 1 for k in given)])
+    arguments: list[str | None] = [given.get(k) for k in range(count)]
+    for position, one in proposed.arguments.items():
+        arguments[position] = _written(one)
+    guessed = {
+        k
+        for k in proposed.missing
+        if declared[k].pointer and declared[k].dtype is not None and command != "check"
+    }
+    _refuse_open(launch, command, proposed, guessed)
+    assert proposed.grid is not None, "it is refused"
+    assert proposed.block is not None, "it is refused"
+    filled = replace(
+        launch,
+        kernel=proposed.kernel,
+        grid=launch.grid or _joined(proposed.grid),
+        block=launch.block or _joined(proposed.block),
+        shared=proposed.shared_bytes,
+        launch_line=None,
+        arguments=[one for one in arguments if one is not None],
+    )
+    return AskedOptions(
+        command=command,
+        launch=filled,
+        given=launch,
+        arguments=tuple(arguments),
+        declared=proposed.declared,
+        notes=tuple(proposed.notes(Path(launch.source).name)),
+    )
+
+
+def _written(one: np.generic | Size) -> str:
+    """An argument as a user writes it: "f32[1024]", "i32=4"."""
+    if isinstance(one, Size):
+        return str(one)
+    return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else one}"
+
+
+def _joined(extent: Sequence[int]) -> str:
+    while len(extent) > 1 and extent[-1] == 1:
+        extent = extent[:-1]
+    return ",".join(map(str, extent))
+
+
+# What is open.
+
+
+def _refuse_open(
+    launch: KernelOptions, command: Command, proposed: Proposed, guessed: set[int]
+) -> None:
+    """Raise InputError for facts that nobody says."""
+    facts = proposed.open_facts(guessed)
+    is_open = proposed.grid is None or proposed.block is None or proposed.shared_bytes < 0
+    if not facts and not is_open:
+        return
+    of_launch = {"grid": "-g ?", "block": "-b ?", "shared": "--shared ?"}
+    options = [
+        of_launch[fact]
+        if isinstance(fact, str)
+        else f"-a {shlex.quote(_to_complete((proposed.declared or ())[fact]))}"
+        for fact in facts
+    ]
+    raise InputError(
+        f"{Path(launch.source).name}: {proposed.why_open()}: "
+        f"give {words.listing(list(facts.values()))}: "
+        f"{command_line(launch, command, proposed.kernel)} {' '.join(options)}"
+    )
+
+
+def _to_complete(one: Declared) -> str:
+    """`n=?`, `x=f32[?]`; without a name the type alone."""
+    prefix = f"{one.name}=" if one.name else ""
+    if one.pointer:
+        kind = type_name(np.dtype(one.dtype)) if one.dtype else "u8"
+        return f"{prefix}{kind}[?]"
+    if one.dtype is None:
+        return f"{prefix}struct:?"
+    return f"{prefix}?" if prefix else f"{type_name(np.dtype(one.dtype))}=?"
+
+
+def refuse_sizes(asked: AskedOptions, needed: Sequence[int]) -> None:
+    """Raise InputError for arrays whose sizes or contents the addresses do not tell."""
+    declared = asked.declared or ()
+    named = [declared[k].text for k in needed]
+    options = [f"-a {shlex.quote(_to_complete(declared[k]))}" for k in needed]
+    kernel = asked.launch.kernel
+    raise InputError(
+        f"{Path(asked.launch.source).name}: addresses of {kernel} depend on data, which says no "
+        f"sizes: give {words.listing(named)}: "
+        f"{command_line(asked.given, asked.command, kernel)} {' '.join(options)}"
+    )
+
+
+def command_line(launch: KernelOptions, command: Command, kernel: str | None) -> str:
+    """The command as it was given, with the kernel."""
+    found = ["python", "-m", "toolkit", command, launch.source]
+    if launch.kernel is not None:
+        found += ["-k", kernel or launch.kernel]
+    for option, value in (
+        ("-g", launch.grid),
+        ("-b", launch.block),
+        ("--shared", launch.shared),
+        ("--launch", launch.launch_line),
+        ("--arch", launch.arch),
+    ):
+        found += [option, str(value)] if value is not None else []
+    for option, values in (
+        ("-a", launch.arguments),
+        ("-D", launch.defines),
+        ("--option", launch.options),
+    ):
+        found += [word for value in values or () for word in (option, value)]
+    return shlex.join(found)

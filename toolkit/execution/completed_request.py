@@ -1,0 +1,166 @@
+"""A launch that a caller of `simulate` or `check` leaves open in part, completed.
+
+Host code of the source says grid, block, scalars and sizes; addresses of the kernel say the sizes
+of further arrays. What nobody says is named in one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from analysis.devices import Device
+from analysis.errors import InputError
+from reports import text as words
+from toolkit.execution.guessed_sizes import guessed_sizes
+from toolkit.execution.launch_request import NO_FUNCTION, LaunchRequest
+from toolkit.launch.launch import Argument, launch_geometry, three
+from toolkit.launch.proposed import Proposed, Size, SourceLaunches
+from toolkit.launch.random_arrays import random_array
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import is_machine_code, read_source
+from toolkit.machine_code.signature import Declared
+from toolkit.rungs.matrices import chosen_seed
+from toolkit.store.watched_files import folders_of
+
+SIZES_GUESSED = "Sizes of arrays are guessed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletedRequest:
+    """A complete request, its kernel, and notes on what the caller did not say."""
+
+    request: LaunchRequest
+    kernel: Kernel
+    notes: tuple[str, ...] = ()
+    has_guessed_sizes: bool = False
+
+
+def completed(
+    request: LaunchRequest, target: str | Device | None, seed: int | None, *, guesses: bool
+) -> CompletedRequest:
+    """The launch that a request of a kernel means. Raises InputError for what nobody says.
+
+    `seed` is that of random arrays. Sizes that host code does not say are guessed if `guesses`.
+    """
+    request.check_no_shape()
+    source = request.source
+    if callable(request.grid):
+        raise InputError(NO_FUNCTION)
+    is_text = isinstance(source, str | Path) and not is_machine_code(source)
+    if not is_text:
+        return _as_given(request, target)
+    assert isinstance(source, str | Path), "it is a text or a path"
+    text, name = read_source(source)
+    may_be_template = "<" not in (request.kernel or "") and "<<<" in text and "template" in text
+    if request.is_complete and not may_be_template:
+        return _as_given(request, target)
+    folder = Path(source).resolve().parent if text != source else None
+    known = SourceLaunches(
+        text, name, folder, request.defines or {}, folders_of(tuple(request.options))
+    )
+    chosen = known.chosen(request.kernel)
+    given = _given(request.arguments, known.declared(chosen) or ())
+    proposed = known.proposed(
+        chosen,
+        given={k: x if isinstance(x, np.generic) else None for k, x in given.items()},
+        grid=None if request.grid is None else three(request.grid, "grid"),
+        block=None if request.block is None else three(request.block, "block"),
+        shared_bytes=request.dynamic_shared_bytes,
+        line=request.launch_line,
+    )
+    return _filled(request, proposed, given, name, target, chosen_seed(seed), guesses=guesses)
+
+
+def _as_given(request: LaunchRequest, target: str | Device | None) -> CompletedRequest:
+    request.launched()
+    return CompletedRequest(request=request, kernel=request.compiled(target))
+
+
+def _given(
+    arguments: Sequence[Argument] | Mapping[str, Argument] | None, declared: Sequence[Declared]
+) -> dict[int | str, Argument]:
+    """The arguments that are given, by position, or by a name that is none of the parameters."""
+    if not isinstance(arguments, Mapping):
+        return dict(enumerate(arguments or ()))
+    names = [one.name for one in declared]
+    return {names.index(k) if k in names else k: x for k, x in arguments.items()}
+
+
+def _filled(
+    request: LaunchRequest,
+    proposed: Proposed,
+    given: Mapping[int | str, Argument],
+    file: str,
+    target: str | Device | None,
+    seed: int,
+    *,
+    guesses: bool,
+) -> CompletedRequest:
+    declared = proposed.declared or ()
+    guessed = [k for k in proposed.missing if guesses and declared[k].pointer and declared[k].dtype]
+    facts = proposed.open_facts(guessed)
+    if facts or proposed.grid is None or proposed.block is None or proposed.shared_bytes < 0:
+        raise InputError(
+            f"{file}: {proposed.why_open()}: give {words.listing(list(facts.values()))}"
+            f"{_by_name(facts, declared)}"
+        )
+    count = max([len(declared), *(k + 1 for k in given if isinstance(k, int))], default=0)
+    arguments: list[Argument | None] = [given.get(k) for k in range(count)]
+    for position, one in proposed.arguments.items():
+        rng = np.random.default_rng((seed, position))
+        is_size = isinstance(one, Size)
+        arguments[position] = (
+            random_array((one.count,), np.dtype(one.dtype), rng) if isinstance(one, Size) else one
+        )
+        assert is_size or isinstance(one, np.generic)
+    notes = proposed.notes(file)
+    filled = replace(
+        request,
+        kernel=proposed.kernel,
+        grid=proposed.grid,
+        block=proposed.block,
+        dynamic_shared_bytes=proposed.shared_bytes,
+    )
+    kernel = filled.compiled(target)
+    if guessed:
+        geometry = launch_geometry(proposed.grid, proposed.block, proposed.shared_bytes)
+        types = {k: np.dtype(declared[k].dtype) for k in guessed}
+        found = guessed_sizes(kernel, geometry, arguments, types)
+        if found.needed:
+            named = {k: declared[k].text for k in found.needed}
+            raise InputError(
+                f"{file}: addresses of {proposed.kernel} depend on data, which says no sizes: "
+                f"give {words.listing(list(named.values()))}{_by_name(named, declared)}"
+            )
+        sizes = {
+            k: Size(dtype=types[k].name, count=size // types[k].itemsize)
+            for k, size in found.sizes.items()
+        }
+        for k, size in sizes.items():
+            rng = np.random.default_rng((seed, k))
+            arguments[k] = random_array((size.count,), types[k], rng)
+        listed = ", ".join(
+            f"{declared[k].name or f'argument {k}'} {size}" for k, size in sizes.items()
+        )
+        notes.append(f"sizes guessed from addresses and guards: {listed}")
+    whole = [one for one in arguments if one is not None]
+    return CompletedRequest(
+        request=replace(filled, arguments=whole),
+        kernel=kernel,
+        notes=tuple(notes),
+        has_guessed_sizes=bool(guessed),
+    )
+
+
+def _by_name(
+    facts: Mapping[int, str] | Mapping[int | str, str], declared: Sequence[Declared]
+) -> str:
+    """How to give arguments that are open."""
+    names = [declared[k].name for k in facts if isinstance(k, int)]
+    if not names or None in names:
+        return ""
+    return f": arguments={{{', '.join(f'{name!r}: ...' for name in names)}}}"

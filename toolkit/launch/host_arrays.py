@@ -1,0 +1,206 @@
+"""Sizes of the arrays behind pointers of host code: `cudaMalloc` and vectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from toolkit.launch.host_calls import HostCalls
+from toolkit.launch.host_nodes import (
+    call_arguments,
+    constructor_arguments,
+    name_of_callee,
+    path_of,
+    text_of,
+    uncast,
+)
+from toolkit.launch.host_numbers import UnknownValueError
+from toolkit.launch.host_types import Frame
+from toolkit.launch.host_unit import Call, Function, HostUnit, Place, Variable
+from toolkit.launch.host_values import Evaluator, is_certain
+
+_ALLOCATIONS = {
+    "cudaMalloc": 1,
+    "cudaMallocManaged": 1,
+    "cudaMallocAsync": 1,
+    "cudaMallocHost": 1,
+    "cudaHostAlloc": 1,
+    "hipMalloc": 1,
+}
+_VECTOR = re.compile(
+    r"(?:thrust::|std::)?(?:\w+::)*(?:device|host|universal)?_?vector\s*<\s*(.+)>$"
+)
+_RESIZES = {"resize", "push_back", "emplace_back", "assign", "insert", "clear", "swap", "erase"}
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Sizes of the arrays behind pointers of host code."""
+
+    unit: HostUnit
+    calls: HostCalls
+    evaluator: Evaluator
+
+    def bytes(self, node: Node, place: Place, frame: Frame, depth: int) -> int:
+        """Bytes behind a pointer. Raises UnknownValueError."""
+        if depth == 0:
+            raise UnknownValueError
+        node = uncast(node)
+        if node.type == "call_expression":
+            return self._of_call(node, place, frame, depth - 1)
+        if node.type == "pointer_expression" and text_of(node).startswith("&"):
+            inner = node.child_by_field_name("argument")
+            if inner is not None and re.search(r"\[\s*0\s*\]$", text_of(inner)):
+                argument = inner.child_by_field_name("argument")
+                if argument is not None and argument.type == "identifier":
+                    return self._of_name(argument, "", place, frame, depth - 1)
+            raise UnknownValueError
+        base, path = path_of(node)
+        if base.type != "identifier":
+            raise UnknownValueError
+        return self._of_name(base, path, place, frame, depth - 1)
+
+    def _of_call(self, node: Node, place: Place, frame: Frame, depth: int) -> int:
+        function, listed = (node.child_by_field_name(x) for x in ("function", "arguments"))
+        if function is None or listed is None:
+            raise UnknownValueError
+        if name_of_callee(function) == "raw_pointer_cast" and listed.named_child_count == 1:
+            return self.bytes(listed.named_children[0], place, frame, depth)
+        is_method = function.type == "field_expression"
+        if is_method and name_of_callee(function) in ("data", "get"):
+            inner = function.child_by_field_name("argument")
+            if inner is not None and inner.type == "identifier":
+                return self._of_name(inner, "", place, frame, depth)
+            if inner is not None and inner.type == "call_expression":
+                return self._of_call(inner, place, frame, depth)
+        raise UnknownValueError
+
+    def _of_name(self, node: Node, path: str, place: Place, frame: Frame, depth: int) -> int:
+        variable = self.unit.variable(text_of(node), place)
+        if variable is None:
+            raise UnknownValueError
+        if not path and (vector := _VECTOR.match(variable.type_text.strip())):
+            return self._of_vector(variable, vector[1], frame, depth)
+        sizes = list(self._allocations(variable, path, frame))
+        if sizes:
+            if len(set(sizes)) != 1 or sizes[0] is None:
+                raise UnknownValueError
+            return sizes[0]
+        if path:
+            raise UnknownValueError
+        if self.unit.writes_of(variable):
+            writes = self.unit.writes_of(variable)
+            is_declared_empty = variable.declarator.type != "init_declarator"
+            if len(writes) != 1 or writes[0].value is None or not is_declared_empty:
+                raise UnknownValueError
+            if not is_certain(writes[0], place):
+                raise UnknownValueError
+            return self.bytes(writes[0].value, writes[0].place, frame, depth)
+        if variable.kind == "parameter":
+            if variable.name not in frame.arguments:
+                raise UnknownValueError
+            inner, at, outer = frame.arguments[variable.name]
+            return self.bytes(inner, at, outer, depth)
+        value = variable.declarator.child_by_field_name("value")
+        if value is None or value.type == "initializer_list":
+            raise UnknownValueError
+        return self.bytes(value, variable.place, frame, depth)
+
+    def _of_vector(self, variable: Variable, element: str, frame: Frame, depth: int) -> int:
+        """Bytes of a vector by its constructor. Raises UnknownValueError if it may grow."""
+        changed = self.unit.writes_of(variable) or any(
+            one.name in _RESIZES
+            and text_of(one.node.child_by_field_name("function")).startswith(variable.name)
+            for one in self.unit.calls
+        )
+        given = _constructor(variable)
+        if changed or not 1 <= len(given) <= 2 or depth <= 0:
+            raise UnknownValueError
+        source = self._vector_in(uncast(given[0]), variable.place) if len(given) == 1 else None
+        if source is not None:
+            inner = _VECTOR.match(source.type_text.strip())
+            assert inner is not None, "it is a vector"
+            return self._of_vector(source, inner[1], frame, depth - 1)
+        count = self.evaluator.number(given[0], variable.place, frame, depth)
+        return int(count.value) * self.evaluator.types.size(element, frame)
+
+    def _vector_in(self, node: Node, place: Place) -> Variable | None:
+        found = self.unit.variable(text_of(node), place) if node.type == "identifier" else None
+        return found if found and _VECTOR.match(found.type_text.strip()) else None
+
+    def _allocations(self, variable: Variable, path: str, frame: Frame) -> Iterator[int | None]:
+        """Bytes of each allocation of a pointer, None if they are not known."""
+        for call in self.unit.calls:
+            if call.name not in _ALLOCATIONS:
+                continue
+            nodes = call_arguments(call.node)
+            if len(nodes) < 2:
+                continue
+            target = uncast(nodes[0])
+            if not (target.type == "pointer_expression" and text_of(target).startswith("&")):
+                continue
+            inner = target.child_by_field_name("argument")
+            base, own = path_of(inner) if inner is not None else (target, "")
+            if base.type != "identifier" or own != path:
+                continue
+            if self.unit.variable(text_of(base), call.place) is not variable:
+                continue
+            yield self._size(nodes[1], call, frame)
+        yield from self._by_functions(variable, path, frame)
+
+    def _size(self, node: Node, call: Call, frame: Frame) -> int | None:
+        """Bytes of one allocation."""
+        owner = self.unit.function_at(call.place)
+        if owner is not frame.function:
+            frames = self.calls.frames(owner)
+            if len(frames) != 1:
+                return None
+            frame = frames[0]
+        try:
+            found = self.evaluator.number(node, call.place, frame)
+        except UnknownValueError:
+            return None
+        return int(found.value) if found.value > 0 else None
+
+    def _by_functions(self, variable: Variable, path: str, frame: Frame) -> Iterator[int | None]:
+        """Allocations by a function that takes the address of the pointer."""
+        if path:
+            return
+        for use in self.unit.uses_of(variable):
+            functions = self.unit.functions.get(use.function, [])
+            if not use.is_address or use.function in _ALLOCATIONS or len(functions) != 1:
+                continue
+            function = functions[0]
+            call = next((one for one in self.unit.calls if one.place == use.place), None)
+            names = function.parameter_names
+            if call is None or use.position >= len(names):
+                continue
+            owner = self.unit.function_at(call.place)
+            if owner is not frame.function:
+                yield None
+                continue
+            inner = self.calls.called(function, call, frame)
+            yield from self._inside(function, str(names[use.position]), inner)
+
+    def _inside(self, function: Function, pointer: str, frame: Frame) -> Iterator[int | None]:
+        for call in self.unit.calls:
+            nodes = call_arguments(call.node)
+            if call.name not in _ALLOCATIONS or len(nodes) < 2:
+                continue
+            if self.unit.function_at(call.place) is not function:
+                continue
+            if text_of(uncast(nodes[0])) == pointer:
+                yield self._size(nodes[1], call, frame)
+
+
+def _constructor(variable: Variable) -> list[Node]:
+    """What a variable is constructed from: `n` and `1` of `v(n, 1)`."""
+    value = variable.declarator.child_by_field_name("value")
+    if variable.declarator.type == "function_declarator":
+        return constructor_arguments(variable.declarator) or []
+    if value is None:
+        return []
+    return list(value.named_children) if value.type == "argument_list" else [value]

@@ -1,0 +1,321 @@
+"""Launches that host code of a source makes: `k<<<grid, block, shared>>>(arguments)`.
+
+Grid, block, scalars and the bytes of arrays are read where they are the same in every run
+(`toolkit.launch.host_values`); None stands for what is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tree_sitter import Node
+
+from toolkit.launch.host_arrays import Arrays
+from toolkit.launch.host_calls import MOST_CALLERS, HostCalls, declared_part, deduced
+from toolkit.launch.host_nodes import (
+    call_arguments,
+    path_of,
+    template_arguments,
+    text_of,
+    uncast,
+)
+from toolkit.launch.host_numbers import Number, UnknownValueError
+from toolkit.launch.host_types import OUTSIDE, Frame
+from toolkit.launch.host_unit import Call, Function, HostUnit, Place, Variable
+from toolkit.launch.host_values import DEEPEST, Evaluator
+from toolkit.machine_code.signature import Declared, declared
+
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostArgument:
+    """An argument of a launch: its text, its value of a scalar, the bytes of an array.
+
+    `element` is the type that host code points to, None of what is no pointer.
+    """
+
+    text: str
+    value: Number | None = None
+    bytes: int | None = None
+    element: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostLaunch:
+    """A launch in host code; `kernel` is the name without template arguments.
+
+    `name` has them, "scale<float, 256>", None if one of them is not known.
+    """
+
+    file: str
+    line: int
+    kernel: str
+    name: str | None
+    grid: Extent | None
+    block: Extent | None
+    shared_bytes: int | None
+    arguments: tuple[HostArgument, ...]
+    #: the parameters as the kernel declares them, with plain types where they are known
+    parameters: tuple[Declared, ...] | None
+
+    @property
+    def unknown(self) -> int:
+        """Number of facts that are not known, grid and block included."""
+        facts = [self.grid, self.block, self.name, self.shared_bytes]
+        of_arguments = [one.value is None and one.bytes is None for one in self.arguments]
+        return sum(one is None for one in facts) + sum(of_arguments)
+
+
+@dataclass(frozen=True)
+class HostCode:
+    """Launches of a unit, in the order of the source."""
+
+    unit: HostUnit
+
+    @cached_property
+    def calls(self) -> HostCalls:
+        return HostCalls(self.unit)
+
+    def launches(
+        self, given: Mapping[str, Number] | None = None, kernel: str | None = None
+    ) -> list[HostLaunch]:
+        """All launches, or those of a kernel, by its name without template arguments.
+
+        `given` are values of scalar parameters of the kernel, by name.
+
+        A launch in a function that several calls reach is there several times.
+        """
+        found = []
+        for call in self.launch_calls:
+            if kernel is not None and self.kernel_of(call) != kernel:
+                continue
+            function = self.unit.function_at(call.place)
+            for frame in self.calls.frames(function):
+                found.append(_Reading(self.unit, self, call, frame, given or {}).launch)
+        return found
+
+    @cached_property
+    def launch_calls(self) -> list[Call]:
+        """Launches in the order of the source; those of headers before it come last."""
+        found = [one for one in self.unit.calls if one.launch is not None]
+        return sorted(found, key=lambda one: (one.place.file, one.place.at))
+
+    def kernel_of(self, call: Call, depth: int = 4) -> str:
+        """Name of the kernel of a launch, which a macro or a pointer may stand for."""
+        name = call.name
+        for _ in range(depth):
+            if any(one.is_kernel for one in self.unit.functions.get(name, ())):
+                return name
+            macro = self.unit.macros.get(name)
+            variable = self.unit.variable(name, call.place)
+            if macro is not None and macro.parameters is None:
+                name = macro.body.partition("<")[0].strip()
+            elif variable is not None and not self.unit.writes_of(variable):
+                value = variable.declarator.child_by_field_name("value")
+                name = text_of(uncast(value)).lstrip("&") if value is not None else name
+            else:
+                break
+        return call.name
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One launch, reached by one sequence of calls."""
+
+    unit: HostUnit
+    code: HostCode
+    call: Call
+    frame: Frame
+    given: Mapping[str, Number]
+
+    @property
+    def launch(self) -> HostLaunch:
+        call = self.call
+        assert call.launch is not None, "it is one"
+        kernel = self.code.kernel_of(call)
+        configuration = [one for one in call.launch.named_children if one.type != "comment"]
+        grid, block = (
+            self._extent(configuration[k]) if k < len(configuration) else None for k in (0, 1)
+        )
+        shared = self._number(configuration[2]) if len(configuration) > 2 else Number(0, "i32")
+        templates = self._templates
+        return HostLaunch(
+            file=self.unit.names[call.place.file],
+            line=call.node.start_point[0] + 1,
+            kernel=kernel,
+            name=self._name(kernel, templates),
+            grid=grid,
+            block=block,
+            shared_bytes=int(shared.value) if shared is not None else None,
+            arguments=tuple(map(self._argument, self._arguments)),
+            parameters=self._parameters,
+        )
+
+    @cached_property
+    def _arguments(self) -> list[Node]:
+        return call_arguments(self.call.node)
+
+    @cached_property
+    def _definition(self) -> Function | None:
+        kernel = self.code.kernel_of(self.call)
+        found = [one for one in self.unit.functions.get(kernel, ()) if one.is_kernel]
+        fitting = [one for one in found if len(one.parameters) == len(self._arguments)]
+        chosen = fitting or found
+        return chosen[0] if len(chosen) == 1 else None
+
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        """Evaluator that knows the variables behind the scalars that the user gives."""
+        found: dict[tuple[Variable, str], Number] = {}
+        names = self._definition.parameter_names if self._definition else []
+        for name, argument in zip(names, self._arguments, strict=False):
+            if name is None or name not in self.given:
+                continue
+            node, place, frame = argument, self.call.place, self.frame
+            for _ in range(MOST_CALLERS):
+                base, path = path_of(uncast(node))
+                variable = self.unit.variable(text_of(base), place)
+                if variable is None:
+                    break
+                found[variable, path] = self.given[name]
+                if variable.name not in frame.arguments or path:
+                    break
+                node, place, frame = frame.arguments[variable.name]
+        return Evaluator(unit=self.unit, given=found)
+
+    def _extent(self, node: Node) -> Extent | None:
+        try:
+            extents = self._evaluator.dim3(node, self.call.place, self.frame).extents
+        except UnknownValueError:
+            return None
+        return extents if min(extents) >= 1 else None
+
+    def _number(self, node: Node, frame: Frame | None = None) -> Number | None:
+        try:
+            return self._evaluator.number(node, self.call.place, frame or self.frame)
+        except UnknownValueError:
+            return None
+
+    @property
+    def _parameters(self) -> tuple[Declared, ...] | None:
+        definition = self._definition
+        if definition is None:
+            return None
+        return declared_parameters(self.unit, definition, self._templates)
+
+    # Template arguments.
+
+    @cached_property
+    def _templates(self) -> dict[str, str | None]:
+        """The template arguments of the kernel by their names; None if they are not known."""
+        definition = self._definition
+        if definition is None or not definition.templates:
+            return {}
+        written = template_arguments(self.call.node.child_by_field_name("function"))
+        place = self.call.place
+        nodes = dict(zip(definition.templates, written, strict=False))
+        for name, node in deduced(definition, self._arguments, self.unit, place).items():
+            nodes.setdefault(name, node)
+        return {
+            name: self._template(nodes[name]) if name in nodes else None
+            for name in definition.templates
+        }
+
+    def _template(self, node: Node) -> str | None:
+        text, evaluator = text_of(node), self._evaluator
+        plain = evaluator.types.type_text(text, self.frame)
+        is_type = evaluator.types.kind(plain, self.frame) is not None or plain in self.unit.structs
+        if node.type in ("primitive_type", "sized_type_specifier") or is_type:
+            return plain
+        number = self._number(node)
+        if number is not None:
+            is_bool = number.kind == "b8"
+            return str(bool(number.value)).lower() if is_bool else str(number.value)
+        is_name = re.fullmatch(r"[A-Za-z_][\w:]*", plain) and node.type == "type_descriptor"
+        return plain if is_name and self.unit.variable(plain, self.call.place) is None else None
+
+    def _name(self, kernel: str, templates: Mapping[str, str | None]) -> str | None:
+        function = self.call.node.child_by_field_name("function")
+        scope = text_of(function).partition("<")[0].rpartition("::")
+        prefix = f"{scope[0]}::" if scope[0] and kernel == self.call.name else ""
+        if self._definition is None and template_arguments(function):
+            listed = [self._template(one) for one in template_arguments(function)]
+            known = [one for one in listed if one is not None]
+            return f"{prefix}{kernel}<{', '.join(known)}>" if known == listed else None
+        if not templates:
+            return prefix + kernel
+        values = list(templates.values())
+        while values and values[-1] is None and self._has_default(len(values) - 1):
+            values.pop()
+        known = [one for one in values if one is not None]
+        return f"{prefix}{kernel}<{', '.join(known)}>" if len(known) == len(values) else None
+
+    def _has_default(self, position: int) -> bool:
+        definition = self._definition
+        outside = definition.node.parent if definition else None
+        listed = outside.child_by_field_name("parameters") if outside else None
+        return listed is not None and "=" in text_of(listed.named_children[position])
+
+    # Arguments.
+
+    def _argument(self, node: Node) -> HostArgument:
+        text = " ".join(text_of(node).split())
+        inner = uncast(node)
+        number = None
+        if inner.type not in ("pointer_expression", "null"):
+            number = self._number(node)
+        if number is not None:
+            return HostArgument(text=text, value=number)
+        arrays = Arrays(self.unit, self.code.calls, self._evaluator)
+        try:
+            size = arrays.bytes(node, self.call.place, self.frame, DEEPEST)
+        except UnknownValueError:
+            size = None
+        return HostArgument(
+            text=text, bytes=size, element=_pointed_to(inner, self.unit, self.call.place)
+        )
+
+
+def declared_parameters(
+    unit: HostUnit, kernel: Function, templates: Mapping[str, str | None]
+) -> tuple[Declared, ...]:
+    """The parameters of a kernel, with types that macros, typedefs and templates stand for."""
+    found, evaluator = [], Evaluator(unit=unit)
+    for one in kernel.parameters:
+        text = " ".join(text_of(one).split())
+        kind = one.child_by_field_name("type")
+        if text == "void":
+            continue
+        if kind is not None:
+            name = text_of(kind)
+            plain = templates.get(name) or evaluator.types.type_text(name, OUTSIDE)
+            if plain != name:
+                text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", plain, text, count=1)
+        found.append(declared(text))
+    return tuple(found)
+
+
+def _pointed_to(node: Node, unit: HostUnit, place: Place) -> str | None:
+    """The type that a pointer variable points to."""
+    if node.type != "identifier":
+        return None
+    variable = unit.variable(text_of(node), place)
+    if variable is None or "*" not in text_of(declared_part(variable)):
+        return None
+    return variable.type_text
+
+
+def launches_of(unit: HostUnit, given: Mapping[str, Number] | None = None) -> list[HostLaunch]:
+    """The launches of a unit, in the order of the source.
+
+    >>> from toolkit.launch.host_unit import host_unit
+    >>> text = "__global__ void k(float *x) {} int main() { int n = 99; k<<<n / 2, 64>>>(x); }"
+    >>> (launch,) = launches_of(host_unit(text, "my.cu", None))
+    >>> launch.name, launch.grid, launch.block
+    ('k', (49, 1, 1), (64, 1, 1))
+    """
+    return HostCode(unit).launches(given)

@@ -1,0 +1,121 @@
+"""Nodes of the parse tree of host code: their texts, names and arguments."""
+
+from __future__ import annotations
+
+import re
+
+from tree_sitter import Node
+
+from toolkit.machine_code.source_tree import tree_of
+
+
+def text_of(node: Node | None) -> str:
+    return node.text.decode(errors="replace") if node is not None and node.text is not None else ""
+
+
+def expression(text: str) -> Node | None:
+    """The tree of an expression; None if the text is none."""
+    root = tree_of(f"int __value = {text};")
+    for node in root.children:
+        declarator = node.child_by_field_name("declarator")
+        if node.type == "declaration" and declarator is not None and not root.has_error:
+            return declarator.child_by_field_name("value")
+    return None
+
+
+def integer_of(text: str) -> int | None:
+    """The value of an integer literal."""
+    digits = re.sub(r"[uUlLzZ]+$", "", text.replace("'", ""))
+    try:
+        return int(digits, 8 if re.fullmatch(r"0[0-7]+", digits) else 0)
+    except ValueError:
+        return None
+
+
+def uncast(node: Node) -> Node:
+    """An expression without casts and parentheses around it."""
+    while True:
+        inner: Node | None = None
+        if node.type == "cast_expression":
+            inner = node.child_by_field_name("value")
+        elif node.type == "parenthesized_expression" and node.named_child_count == 1:
+            inner = node.named_children[0]
+        elif node.type == "call_expression":
+            function = text_of(node.child_by_field_name("function"))
+            arguments = node.child_by_field_name("arguments")
+            is_cast = re.match(r"(reinterpret|static|const)_cast\s*<", function)
+            if is_cast and arguments is not None and arguments.named_child_count == 1:
+                inner = arguments.named_children[0]
+        if inner is None:
+            return node
+        node = inner
+
+
+def name_of_callee(function: Node) -> str:
+    """`run` of `ns::run<256>`, `data` of `v.data`."""
+    match function.type:
+        case "template_function":
+            return name_of_callee(function.child_by_field_name("name") or function.children[0])
+        case "qualified_identifier":
+            return name_of_callee(function.child_by_field_name("name") or function.children[-1])
+        case "field_expression":
+            return text_of(function.child_by_field_name("field"))
+    return text_of(function)
+
+
+def name_of_declarator(node: Node) -> str | None:
+    """The name that a declarator, or a parameter declaration, declares."""
+    found: Node | None = node
+    while found is not None and found.type != "identifier":
+        inner = found.child_by_field_name("declarator")
+        if inner is None and found.type == "reference_declarator":
+            inner = next((x for x in found.named_children if x.type == "identifier"), None)
+        found = inner
+    return text_of(found) if found is not None else None
+
+
+def constructor_arguments(declarator: Node) -> list[Node] | None:
+    """The names in `dim3 grid(columns, rows)`, which parse as types of parameters; else None."""
+    listed = declarator.child_by_field_name("parameters")
+    found = []
+    for one in listed.named_children if listed is not None else ():
+        kind = one.child_by_field_name("type")
+        if kind is None or one.child_by_field_name("declarator") is not None:
+            return None
+        if kind.type not in ("type_identifier", "qualified_identifier"):
+            return None
+        found.append(kind)
+    return found or None
+
+
+def call_arguments(call: Node) -> list[Node]:
+    """Arguments of a call, in order; none where directives stand among them."""
+    listed = call.child_by_field_name("arguments")
+    found = [x for x in listed.named_children if x.type != "comment"] if listed is not None else []
+    return [] if any(one.type.startswith("preproc") for one in found) else found
+
+
+def template_arguments(function: Node | None) -> list[Node]:
+    """The template arguments that a call writes."""
+    while function is not None and function.type == "qualified_identifier":
+        function = function.child_by_field_name("name")
+    listed = function.child_by_field_name("arguments") if function is not None else None
+    if listed is None or listed.type != "template_argument_list":
+        return []
+    return list(listed.named_children)
+
+
+def path_of(node: Node) -> tuple[Node, str]:
+    """The variable of `x.y`, `x->y` or `x[i]`, and ".y", "->y" or "[]"."""
+    path = ""
+    while True:
+        inner = node.child_by_field_name("argument")
+        if node.type == "parenthesized_expression" and node.named_child_count == 1:
+            node = node.named_children[0]
+        elif node.type == "field_expression" and inner is not None:
+            path = f"{text_of(node)[len(text_of(inner)) :].strip()}{path}"
+            node = inner
+        elif node.type == "subscript_expression" and inner is not None:
+            path, node = f"[]{path}", inner
+        else:
+            return node, path
