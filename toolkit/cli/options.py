@@ -185,6 +185,10 @@ class KernelOptions:
         ),
     ] = None
 
+    left_out: Annotated[
+        bool, typer.Option("--left-out", help="List the host code that was not compiled.")
+    ] = False
+
     def check(self) -> None:
         """Usage error for a launch whose source lacks options that only a rung supplies."""
         missing = {"'--grid' / '-g'": self.grid, "'--block' / '-b'": self.block}

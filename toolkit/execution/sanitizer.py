@@ -46,6 +46,7 @@ from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.kernel_source import Source, naming
+from toolkit.machine_code.left_out import summary
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import chosen_seed
@@ -222,7 +223,10 @@ def _check(
         executed_blocks=progress.done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
-        notes=tuple(_notes(raw, follows, in_cluster)),
+        notes=(
+            *summary(translated.kernel.left_out),
+            *_notes(raw, follows, in_cluster),
+        ),
     )
 
 

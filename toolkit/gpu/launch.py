@@ -40,6 +40,7 @@ from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
+from toolkit.machine_code.left_out import summary
 from toolkit.machine_code.signature import signature
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
@@ -374,14 +375,19 @@ def run(
         if kernel is None:
             raise InputError(f"{name}: nvcc compiles all of it: name the kernel")
         code: str | bytes = text
-        facts: dict[str, Any] = {"file": FILE, "source": text, "declared": signature(text, kernel)}
+        facts: dict[str, Any] = {
+            "left_out": (),
+            "file": FILE,
+            "source": text,
+            "declared": signature(text, kernel),
+        }
     else:
         with naming(source):
             found = compile_kernel(source, kernel, target="")
         code, name, kernel = found.image, found.file or found.name, found.symbol
         facts = {
             field: getattr(found, field)
-            for field in ("name", "target", "file", "source", "declared", "compiler")
+            for field in ("name", "target", "file", "source", "declared", "compiler", "left_out")
         }
     launch = Launch(
         source=code,
@@ -399,4 +405,4 @@ def run(
     if compiler := facts.pop("compiler", None):  # the driver does not know it
         facts["resources"] = replace(execution.resources, compiler=compiler)
     cubin = replace(execution.cubin, **facts)
-    return replace(execution, cubin=cubin, resources=cubin.resources)
+    return replace(execution, cubin=cubin, resources=cubin.resources, notes=summary(cubin.left_out))

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
@@ -28,27 +28,40 @@ from analysis.errors import (
     UnknownNameError,
     shortened,
 )
-from toolkit.machine_code import compiler_process, host_macros, include_paths, kernel_names
+from toolkit.machine_code import (
+    compiler_process,
+    host_macros,
+    include_paths,
+    kernel_names,
+    source_items,
+)
+from toolkit.machine_code import (
+    device_side as _sides,
+)
 from toolkit.machine_code.compiler_process import CompilerAnswer, about_compiler, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
+from toolkit.machine_code.device_side import ALL_ON_DEVICE, DeviceSide, device_side
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
 from toolkit.machine_code.include_paths import (
     check_readable,
     explained,
+    explained_missing,
     include_options,
     includes,
 )
 from toolkit.machine_code.kernel import Kernel, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
+from toolkit.machine_code.left_out import LeftOut
 from toolkit.store.cache import cached, digest_of_files, keep
+from toolkit.store.watched_files import folders_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 REMEDY = nvidia_remedy("pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'")
 
-_MODULES = (compiler_process, host_macros, include_paths, kernel_names)
+_MODULES = (compiler_process, host_macros, include_paths, kernel_names, _sides, source_items)
 _SOURCES = digest_of_files(__file__, *(module.__file__ for module in _MODULES))
 _ARCHITECTURE = re.compile(r"sm_(\d+)[af]?", re.ASCII)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -59,6 +72,8 @@ _FRONT_END_ERROR = re.compile(
     re.MULTILINE,
 )
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
+_SEEMS_MIXED = re.compile(r"\bmain\s*\(|<<<|#[ \t]*include[ \t]*<(?:vector|iostream)>")
+_MOST_ROUNDS = 5  # of 77 kernels of public repositories one needed more than 3
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
 _NO_CODE = "with these options the compiler makes no machine code: leave out --option"
 
@@ -94,7 +109,7 @@ def compile_cubin(
         ),
         compiler=compiler_version(),
     )
-    symbol, image = _compiled(request)
+    symbol, image, left_out = _compiled_or_cut(request, folder)
     try:
         found = read_kernel(image, symbol, kernel)
     except KeyError:
@@ -105,7 +120,7 @@ def compile_cubin(
             "names an architecture"
         )
     resources = replace(found.resources, architecture=arch, compiler=request.compiler)
-    return replace(found, resources=resources)
+    return replace(found, resources=resources, left_out=left_out)
 
 
 def supported_architectures() -> list[int]:
@@ -146,11 +161,14 @@ class _Request:
     kernel: str | None
     options: tuple[str, ...]
     compiler: str
+    headers: Mapping[str, str] = field(default_factory=lambda: HOST_HEADERS, hash=False)
 
     @property
     def cacheable(self) -> bool:
         """True if no other file decides too: included files may change unnoticed."""
-        return not any(map(includes, (self.source, self.kernel or "", *self.options)))
+        own = [text for name, text in self.headers.items() if name not in HOST_HEADERS]
+        texts = self.source, *own, self.kernel or "", *self.options
+        return not any(includes(text, self.headers) for text in texts)
 
     @property
     def entry(self) -> str:
@@ -162,6 +180,7 @@ class _Request:
             self.kernel,
             self.options,
             self.compiler,
+            {name: text for name, text in self.headers.items() if name not in HOST_HEADERS},
             appended,
             _SOURCES,
         ]
@@ -201,6 +220,81 @@ def _compiled(request: _Request) -> tuple[str, bytes]:
     return name.decode(), image
 
 
+# Sources with host code.
+
+
+def _compiled_or_cut(
+    request: _Request, folder: Path | None
+) -> tuple[str, bytes, tuple[LeftOut, ...]]:
+    """Symbol and image of the source as it is or, if it does not compile, of its device side."""
+    is_mixed = _SEEMS_MIXED.search(request.source) and ALL_ON_DEVICE not in request.options
+    if is_mixed and (side := _side(request, folder)).certainly_has_host_code:
+        return _compiled_side(request, side)
+    try:
+        return *_compiled(request), ()
+    except CompileError as error:
+        if not _FRONT_END_ERROR.search(error.log or ""):
+            raise
+        side = _side(request, folder)
+        if not side.reasons:
+            raise
+    return _compiled_side(request, side)
+
+
+def _side(request: _Request, folder: Path | None) -> DeviceSide:
+    return device_side(
+        request.source,
+        name=request.name,
+        kernel=request.kernel,
+        folder=folder,
+        folders=folders_of(request.options),
+    )
+
+
+def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tuple[LeftOut, ...]]:
+    """The same of a device side, from which ever more is left out until it compiles."""
+    if not side.roots:
+        raise InputError(
+            f"{request.name} holds no kernel: it has no __global__ function, nor have its headers"
+        )
+    side.check_calls()
+    for _ in range(_MOST_ROUNDS):
+        try:
+            return *_compiled(_of_side(request, side)), side.left_out
+        except CompileError as error:
+            smaller = side.without(_complaints(error))
+            if smaller is None:
+                _raise_missing(side)
+                raise
+            side = smaller
+    side = side.only_needed()
+    return *_compiled(_of_side(request, side)), side.left_out
+
+
+def _complaints(error: CompileError) -> list[tuple[str, int, str]]:
+    """File, line and text of each mistake that the compiler found."""
+    return [
+        (one["file"], int(one["line"]), one["text"])
+        for one in _FRONT_END_ERROR.finditer(error.log or "")
+        if one["file"]
+    ]
+
+
+def _raise_missing(side: DeviceSide) -> None:
+    """Raise CompileError for a header that is not there, if device code may need it."""
+    for item, header in side.missing_for_device:
+        raise CompileError(f"{item.file}, line {item.line}: {explained_missing(header)}")
+
+
+def _of_side(request: _Request, side: DeviceSide) -> _Request:
+    return replace(
+        request,
+        source=side.source,
+        headers=side.headers,
+        options=(*request.options, *side.options),
+    )
+
+
 # The compiler.
 
 
@@ -220,7 +314,7 @@ def _answered(request: _Request, expression: str | None) -> CompilerAnswer:
         answer = compile_apart(
             request.source,
             name=request.name,
-            headers=HOST_HEADERS,
+            headers=request.headers,
             options=request.options,
             expression=expression,
         )

@@ -40,6 +40,7 @@ from analysis.errors import (
 from analysis.occupancy import Resources
 from toolkit.machine_code.elf import FUNCTION, OBJECT, CubinFile, Symbol, cubin_file
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
+from toolkit.machine_code.left_out import LeftOut
 from toolkit.machine_code.signature import Declared
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ class Kernel:
     file: str | None = None  #: name of the source, if the kernel was compiled here
     #: text of the source, if the kernel was compiled here
     source: str | None = field(default=None, repr=False, compare=False)
+    left_out: tuple[LeftOut, ...] = ()  #: host code of the source, which was not compiled
 
     @classmethod
     def from_image(cls, image: bytes, name: str | None = None) -> Kernel:

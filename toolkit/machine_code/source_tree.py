@@ -258,7 +258,7 @@ def parsed(text: str, kernel: str, defines: Mapping[str, object]) -> KernelSourc
     not know is left out of the tree.
     """
     content = text.encode()
-    root = Parser(CUDA).parse(UNKNOWN.sub(_blank, content)).root_node
+    root = Parser(CUDA).parse(without_unknown(content)).root_node
     name = kernel.partition("<")[0].rpartition("::")[2].strip()
     found = [
         one for one in walk(root) if one.type == "function_definition" and _name(one) == name
@@ -266,6 +266,11 @@ def parsed(text: str, kernel: str, defines: Mapping[str, object]) -> KernelSourc
     if len(found) != 1 or found[0].child_by_field_name("body") is None:
         return None
     return KernelSource(text=content, root=root, kernel=found[0], defines=defines)
+
+
+def without_unknown(content: bytes) -> bytes:
+    """The text with spaces in place of what the grammar does not know."""
+    return UNKNOWN.sub(_blank, content)
 
 
 def walk(node: Node) -> Iterator[Node]:
