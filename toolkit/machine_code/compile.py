@@ -109,7 +109,7 @@ def compile_cubin(
         ),
         compiler=compiler_version(),
     )
-    symbol, image, left_out = _compiled_or_cut(request, folder)
+    symbol, image, left_out = _compiled_or_cut(request, folder, folders_of(options))
     try:
         found = read_kernel(image, symbol, kernel)
     except KeyError:
@@ -224,30 +224,30 @@ def _compiled(request: _Request) -> tuple[str, bytes]:
 
 
 def _compiled_or_cut(
-    request: _Request, folder: Path | None
+    request: _Request, folder: Path | None, folders: Sequence[Path]
 ) -> tuple[str, bytes, tuple[LeftOut, ...]]:
     """Symbol and image of the source as it is or, if it does not compile, of its device side."""
     is_mixed = _SEEMS_MIXED.search(request.source) and ALL_ON_DEVICE not in request.options
-    if is_mixed and (side := _side(request, folder)).certainly_has_host_code:
+    if is_mixed and (side := _side(request, folder, folders)).certainly_has_host_code:
         return _compiled_side(request, side)
     try:
         return *_compiled(request), ()
     except CompileError as error:
         if not _FRONT_END_ERROR.search(error.log or ""):
             raise
-        side = _side(request, folder)
+        side = _side(request, folder, folders)
         if not side.reasons:
             raise
     return _compiled_side(request, side)
 
 
-def _side(request: _Request, folder: Path | None) -> DeviceSide:
+def _side(request: _Request, folder: Path | None, folders: Sequence[Path]) -> DeviceSide:
     return device_side(
         request.source,
         name=request.name,
         kernel=request.kernel,
         folder=folder,
-        folders=folders_of(request.options),
+        folders=folders,
     )
 
 

@@ -36,7 +36,8 @@ from toolkit.machine_code.source_items import (
 from toolkit.machine_code.source_tree import walk
 from toolkit.store.user_files import read_file
 
-ALL_ON_DEVICE = "-default-device"  # for members of classes, which have no annotation in most cases
+ALL_ON_DEVICE = "-default-device"  # for members of classes without annotations
+_IN_NO_SPACE = "is considered a host function"  # what NVRTC says of them
 _PRELUDE_FILE = "device_side_prelude.h"
 _MOST_HEADERS = 200
 # Macros of nvcc and its host compiler that NVRTC lacks, defined where a source tests them.
@@ -65,6 +66,7 @@ class DeviceSide:
     missing: frozenset[Item] = frozenset()
     reasons: Mapping[Item, str] = field(default_factory=dict)
     bodies: Mapping[tuple[str, int, int], LeftOut] = field(default_factory=dict)
+    all_on_device: bool = False
 
     @property
     def source(self) -> str:
@@ -74,7 +76,7 @@ class DeviceSide:
     def headers(self) -> dict[str, str]:
         """Headers by the name with which they are included."""
         own = {name: self._text(name) for name in self.contents if name != self.file}
-        names_std = any(b"std" in item.words for item in self.items if item not in self.reasons)
+        names_std = b"std" in self.needed[1]
         of_cpp = DEVICE_SIDE_HEADERS if names_std else dict.fromkeys(DEVICE_SIDE_HEADERS, "")
         return {**HOST_HEADERS, **of_cpp, **own, _PRELUDE_FILE: PRELUDE}
 
@@ -83,7 +85,7 @@ class DeviceSide:
         """Options of NVRTC for it."""
         texts = b"\n".join(self.contents.values())
         return [
-            ALL_ON_DEVICE,
+            *([ALL_ON_DEVICE] if self.all_on_device else []),
             f"--pre-include={_PRELUDE_FILE}",
             *(
                 f"-D{name}={value}"
@@ -107,7 +109,11 @@ class DeviceSide:
     def missing_for_device(self) -> list[tuple[Item, str]]:
         """Includes of headers that were not found, and that are not known as the host's."""
         named = [(item, included(item.node)[0]) for item in self.missing]
-        found = [(item, name) for item, name in named if not is_of_host(name)]
+        found = [
+            (item, name)
+            for item, name in named
+            if not (is_of_host(name) or in_folders_of_cuda(name))
+        ]
         return sorted(found, key=lambda one: (one[0].file != self.file, one[0].line))
 
     @cached_property
@@ -148,10 +154,13 @@ class DeviceSide:
 
         None if the kernel may depend on all of them.
         """
+        complaints = list(complaints)
+        if not self.all_on_device and any(_IN_NO_SPACE in text for _, _, text in complaints):
+            return replace(self, all_on_device=True)
         reasons, bodies = dict(self.reasons), dict(self.bodies)
         for file, line, text in complaints:
             item = self._at(file, line)
-            if item is None or item in reasons:
+            if item is None or item in reasons or _IN_NO_SPACE in text:
                 continue
             if item not in self.needed[0]:
                 reasons[item] = text
@@ -274,6 +283,12 @@ def _read(path: Path, name: str) -> bytes:
 
 def _of_host(side: DeviceSide) -> Iterator[Item]:
     declared = _names_on_device(side.items, side.macros)
+    functions = frozenset(
+        name
+        for item in side.items
+        if item.kind is ItemKind.FUNCTION and item.runs_on_device(side.macros)
+        for name in item.names
+    )
     for item in side.items:
         match item.kind:
             case ItemKind.INCLUDE:
@@ -289,7 +304,7 @@ def _of_host(side: DeviceSide) -> Iterator[Item]:
                     item.runs_on_device(side.macros) or _is_constant(item)
                 )
             case ItemKind.OTHER:
-                is_host = _is_host_statement(item, side.macros, declared)
+                is_host = _is_host_statement(item, side.macros, functions)
             case _:
                 is_host = False
         if is_host:
@@ -297,15 +312,13 @@ def _of_host(side: DeviceSide) -> Iterator[Item]:
 
 
 def _names_on_device(items: Iterable[Item], macros: frozenset[bytes]) -> frozenset[bytes]:
-    """Names of functions and members with a declaration for the device."""
+    """Names that are declared for the device without a body: who defines them may not say it."""
     found = set[bytes]()
     for item in items:
-        if (
-            item.runs_on_device(macros)
-            if item.kind is ItemKind.FUNCTION
-            else item.kind is ItemKind.TYPE and (item.is_annotated or item.words & macros)
-        ):
-            found |= item.names
+        if item.kind is ItemKind.FUNCTION and item.is_prototype and item.runs_on_device(macros):
+            found |= item.names if b"__global__" not in item.head else set()
+        elif item.kind is ItemKind.TYPE and (item.is_annotated or item.words & macros):
+            found |= item.members_on_device(macros)
     return frozenset(found)
 
 
@@ -325,7 +338,7 @@ def _is_pointer(declarator: object) -> bool:
     return any(one.type == "pointer_declarator" for one in walk(declarator))  # type: ignore[arg-type]
 
 
-def _is_host_statement(item: Item, macros: frozenset[bytes], declared: frozenset[bytes]) -> bool:
+def _is_host_statement(item: Item, macros: frozenset[bytes], functions: frozenset[bytes]) -> bool:
     """True of what the tree knows no kind of: calls of macros, instantiations, damaged code."""
     inner = inner_of(item.node)
     if inner.type in (";", "using_declaration", "namespace_alias_definition", "friend_declaration"):
@@ -333,7 +346,7 @@ def _is_host_statement(item: Item, macros: frozenset[bytes], declared: frozenset
     if item.is_annotated or item.words & macros:
         return False
     if inner.type == "template_instantiation":
-        return not (item.words & {b"class", b"struct"} or item.words & declared)
+        return not (item.words & {b"class", b"struct"} or item.words & functions)
     opened = [item.text.count(one) for one in (b"{", b"}", b"(", b")")]
     return opened[0] == opened[1] and bool(item.words or opened[2] != opened[3])
 

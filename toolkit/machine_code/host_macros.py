@@ -146,6 +146,7 @@ _FUNCTIONS_IN_STD = (
 # Read before a source with host code, as nvcc reads <math.h>, <limits.h> and the like.
 PRELUDE = (
     "".join(f"#include <{name}>\n" for name in ("math.h", "limits.h", "stdint.h", "stdlib.h"))
+    + "#define register\n"  # C++17 has no such word
     + "typedef unsigned short ushort;\ntypedef unsigned int uint;\ntypedef unsigned long ulong;\n"
     + "namespace std {\n"
     + "".join(f"using ::{name};\n" for name in _FUNCTIONS_IN_STD.split())

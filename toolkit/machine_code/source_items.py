@@ -150,6 +150,16 @@ class Item:
             _OF_ANOTHER_HEADER.fullmatch(word) for word in self.head
         )
 
+    def members_on_device(self, macros: frozenset[bytes]) -> frozenset[bytes]:
+        """Names of the functions that a class declares for the device, without bodies."""
+        declared = (one for one in walk(self.node) if one.type in ("field_declaration", "declaration"))
+        return frozenset(
+            name
+            for one in declared
+            if words_of(one.text or b"") & (_ANNOTATIONS | macros)
+            for name in _declared(one)
+        )
+
     def calls(self) -> Iterator[tuple[bytes, int]]:
         """Name and line of each call of a plain name, such as f(x) or f<4>(x)."""
         own = {one.text for one in _parameters_and_locals(self.node)}
