@@ -150,7 +150,16 @@ class KernelOptions:
     ] = None
     options: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="OPTION", help="Option for NVRTC; repeatable."),
+        typer.Option("--option", metavar="OPTION", help="Option of the compiler; repeatable."),
+    ] = None
+    compiler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="nvrtc, which is given the kernels and what they use, or nvcc, which compiles "
+            "the file as it is and needs a compiler of the host.",
+            show_default="nvrtc",
+        ),
     ] = None
     blocks: Annotated[
         str | None,

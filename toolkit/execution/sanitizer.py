@@ -25,6 +25,7 @@ from analysis.argument_types import checked, shown
 from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
+from analysis.records.launch import COMPILER
 from reports import text
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
@@ -45,6 +46,7 @@ from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
+from toolkit.machine_code.compile import Compiler
 from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.machine_code.left_out import summary
 from toolkit.rungs.arguments import position_of_c
@@ -102,6 +104,7 @@ def check(
     arch: str = DEFAULT_ARCHITECTURE,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
+    compiler: Compiler = "nvrtc",
     blocks: Blocks = "all",
     max_instructions: int = MAX_INSTRUCTIONS,
     advance: Callable[[int, int], None] = lambda done, of: None,
@@ -111,7 +114,7 @@ def check(
 
     Parameters
     ----------
-    source, kernel, grid, block, arguments, shape, seed, arch, defines, options
+    source, kernel, grid, block, arguments, shape, seed, arch, defines, options, compiler
         As of `simulate`.
     unwritten
         Positions of array arguments without contents, such as outputs: reads of them before the
@@ -151,7 +154,7 @@ def check(
         shape=shape,
         dynamic_shared_bytes=dynamic_shared_bytes,
         defines=defines,
-        options=options,
+        options=(*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else options,
     )
     if rung := request.rung(device_of(arch)):
         geometry, arguments = rung.geometry, rung.arguments(chosen_seed(seed))
@@ -161,7 +164,9 @@ def check(
     else:
         geometry, arguments = request.launched()
     with naming(source):
-        cubin = compile_for(arch, rung.selection, options) if rung else request.compiled(arch)
+        cubin = (
+            compile_for(arch, rung.selection, request.options) if rung else request.compiled(arch)
+        )
         translated, bound, _ = prepared(cubin, geometry, arguments)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)

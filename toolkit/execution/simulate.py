@@ -12,6 +12,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ShapeError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
+from analysis.records.launch import COMPILER
 from analysis.timing.predicted import Explanation
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.launch_request import LaunchRequest
@@ -30,7 +31,7 @@ from toolkit.launch.launch import (
     Execution,
 )
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
-from toolkit.machine_code.compile import supported_architectures
+from toolkit.machine_code.compile import Compiler, supported_architectures
 from toolkit.machine_code.disassemble import disassembler
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, naming
@@ -62,6 +63,7 @@ def simulate(
     arch: str | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
+    compiler: Compiler = "nvrtc",
     blocks: Blocks | None = None,
     max_instructions: int = MAX_INSTRUCTIONS,
     workers: int | None = None,
@@ -95,6 +97,10 @@ def simulate(
         (`toolkit.TensorMap`), whose arrays are buffers too.
     shape, seed
         Of the product of a rung, and of its random matrices. `seed` also determines random blocks.
+    compiler
+        "nvrtc", or "nvcc", which compiles the source as it is and needs a compiler of the host.
+        NVRTC is given the kernel and what it uses: `cubin.left_out` of the result lists the host
+        code that was not compiled, and a note of the result counts it.
     arch
         Architecture to compile for, such as "sm_86"; by default that of the device.
     device
@@ -182,13 +188,13 @@ def simulate(
         shape=shape,
         dynamic_shared_bytes=dynamic_shared_bytes,
         defines=defines,
-        options=options,
+        options=(*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else options,
     )
     if predict and request.is_rung:
         simulator = _on_a_device(simulator, simulator.target, constants)
     if rung := request.rung(simulator.device):
         cubin = compile_for(
-            simulator.arch or simulator.device or simulator.target, rung.selection, options
+            simulator.arch or simulator.device or simulator.target, rung.selection, request.options
         )
         cubin = cubin.with_inner_lines if inner_lines else cubin
         by_plan = blocks is None

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, get_args
 
 from analysis.errors import (
     CompileError,
@@ -28,6 +28,7 @@ from analysis.errors import (
     UnknownNameError,
     shortened,
 )
+from analysis.records.launch import COMPILER
 from toolkit.machine_code import (
     compiler_process,
     host_macros,
@@ -53,12 +54,15 @@ from toolkit.machine_code.include_paths import (
 from toolkit.machine_code.kernel import Kernel, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
 from toolkit.machine_code.left_out import LeftOut
+from toolkit.machine_code.nvcc import compile_with_nvcc, nvcc_version
 from toolkit.store.cache import cached, digest_of_files, keep
 from toolkit.store.watched_files import folders_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+Compiler = Literal["nvrtc", "nvcc"]
+COMPILERS: tuple[Compiler, ...] = get_args(Compiler)
 REMEDY = nvidia_remedy("pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'")
 
 _MODULES = (compiler_process, host_macros, include_paths, kernel_names, _sides, source_items)
@@ -91,12 +95,21 @@ def compile_cubin(
     """The machine code of `kernel`: an `extern "C"` name or a C++ name expression.
 
     Without a name it is the only kernel that the source defines. `name` is the file name in
-    messages, `arch` such as "sm_86", `folder` where the source's own headers are. Raises
-    CompileError where the source is wrong, InputError where the kernel, architecture, a define or
-    an option is, and UnavailableError without NVRTC.
+    messages, `arch` such as "sm_86", `folder` where the source's own headers are. The compiler is
+    NVRTC, or nvcc with `--compiler=nvcc` among the options; `left_out` of the result is the host
+    code that NVRTC was not given. Raises CompileError where the source is wrong, InputError where
+    the kernel, architecture, a define or an option is, and UnavailableError without the compiler.
     """
     capability = _capability(arch)
     check_readable(source, name, folder, options)
+    compiler, options = chosen_compiler(options)
+    if compiler == "nvcc":
+        own = [*options, *_define_options(defines or {})]
+        image = compile_with_nvcc(source, name=name, folder=folder, arch=arch, options=own)
+        symbols = cubin_file(image).kernels
+        found = read_kernel(image, symbol_of(kernel, symbols, name, source), kernel)
+        resources = replace(found.resources, architecture=arch, compiler=nvcc_version())
+        return replace(found, resources=resources)
     request = _Request(
         source=source,
         name=name,
@@ -121,6 +134,20 @@ def compile_cubin(
         )
     resources = replace(found.resources, architecture=arch, compiler=request.compiler)
     return replace(found, resources=resources, left_out=left_out)
+
+
+def chosen_compiler(options: Sequence[str]) -> tuple[Compiler, list[str]]:
+    """The compiler that `--compiler=` among the options names, and the other options.
+
+    >>> chosen_compiler(("-lineinfo", "--compiler=nvcc"))
+    ('nvcc', ['-lineinfo'])
+    """
+    named = [one.removeprefix(COMPILER) for one in options if one.startswith(COMPILER)]
+    for one in named:
+        if one not in COMPILERS:
+            raise UnknownNameError("compiler", one, COMPILERS)
+    others = [one for one in options if not one.startswith(COMPILER)]
+    return ("nvcc" if named[-1:] == ["nvcc"] else "nvrtc"), others
 
 
 def supported_architectures() -> list[int]:

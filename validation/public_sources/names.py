@@ -12,8 +12,10 @@ from tree_sitter import Node
 from toolkit.machine_code.device_side import DeviceSide
 from validation.public_sources.launched import Launched
 
-_LITERAL = re.compile(r"\s*(?:-?\d+[uU]?|true|false|(?:unsigned |signed )?(?:int|char|short|long)|float"
-                      r"|double|half|__half|uint|float[1234]|int[1234])\s*")
+_LITERAL = re.compile(
+    r"\s*(?:-?\d+[uU]?|true|false|(?:unsigned |signed )?(?:int|char|short|long)|float"
+    r"|double|half|__half|uint|float[1234]|int[1234])\s*"
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _TYPES = ("class", "typename")
 _DEFAULTS = {"bool": "true"}
@@ -27,7 +29,9 @@ def candidates(kernel: Launched, side: DeviceSide, symbols: Sequence[str]) -> It
         return
     yield from _in_machine_code(kernel.name, symbols)
     text = side.contents[side.file].decode()
-    yield from (form for form in (_resolved(one, text) for one in kernel.forms) if _is_literal(form))
+    yield from (
+        form for form in (_resolved(one, text) for one in kernel.forms) if _is_literal(form)
+    )
     yield from (form for form in kernel.forms if "<" in form)
     yield from _guesses(kernel.name, side)
 
@@ -68,7 +72,9 @@ def _resolved(form: str, text: str) -> str:
         return form
 
     def value(word: re.Match[str]) -> str:
-        found = re.search(rf"\b{word[0]}\s*=\s*(\d+|true|false)\s*;|#define[ \t]+{word[0]}[ \t]+(\d+)", text)
+        found = re.search(
+            rf"\b{word[0]}\s*=\s*(\d+|true|false)\s*;|#define[ \t]+{word[0]}[ \t]+(\d+)", text
+        )
         return (found[1] or found[2]) if found else word[0]
 
     return f"{name}<" + _WORD.sub(value, arguments)
