@@ -38,6 +38,7 @@ from toolkit.store.user_files import read_file
 
 ALL_ON_DEVICE = "-default-device"  # for members of classes without annotations
 _IN_NO_SPACE = "is considered a host function"  # what NVRTC says of them
+_REPLACED = {*HOST_HEADERS, *(name for texts in DEVICE_SIDE_HEADERS.values() for name in texts)}
 _PRELUDE_FILE = "device_side_prelude.h"
 _MOST_HEADERS = 200
 # Macros of nvcc and its host compiler that NVRTC lacks, defined where a source tests them.
@@ -76,9 +77,13 @@ class DeviceSide:
     def headers(self) -> dict[str, str]:
         """Headers by the name with which they are included."""
         own = {name: self._text(name) for name in self.contents if name != self.file}
-        names_std = b"std" in self.needed[1]
-        of_cpp = DEVICE_SIDE_HEADERS if names_std else dict.fromkeys(DEVICE_SIDE_HEADERS, "")
-        return {**HOST_HEADERS, **of_cpp, **own, _PRELUDE_FILE: PRELUDE}
+        used = self.needed[1]
+        libraries = {
+            name: text if namespace.encode() in used else ""
+            for namespace, texts in DEVICE_SIDE_HEADERS.items()
+            for name, text in texts.items()
+        }
+        return {**HOST_HEADERS, **libraries, **own, _PRELUDE_FILE: PRELUDE}
 
     @property
     def options(self) -> list[str]:
@@ -242,7 +247,7 @@ def device_side(
         if item.kind is not ItemKind.INCLUDE:
             continue
         header = included(item.node)[0]
-        if not header or header in HOST_HEADERS or header in DEVICE_SIDE_HEADERS:
+        if not header or header in _REPLACED:
             continue
         path = _found(header, (places[item.file], folder, *folders))
         if path is None and not _is_of_cuda(header):

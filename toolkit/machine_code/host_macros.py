@@ -129,18 +129,37 @@ _OF_LIBCUDACXX = (
     "type_traits",
     "utility",
 )
-DEVICE_SIDE_HEADERS: Mapping[str, str] = MappingProxyType(
+# The parts of CUB for blocks and warps; the others are launched by the host.
+_OF_CUB = (
+    "block/block_discontinuity",
+    "block/block_exchange",
+    "block/block_histogram",
+    "block/block_load",
+    "block/block_radix_sort",
+    "block/block_reduce",
+    "block/block_scan",
+    "block/block_store",
+    "warp/warp_reduce",
+    "warp/warp_scan",
+)
+#: by the name of the namespace whose use says that a kernel needs them
+DEVICE_SIDE_HEADERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        name: f"{_ONCE}#include <cuda/std/{name}>\nnamespace std {{ using namespace cuda::std; }}\n"
-        for name in _OF_LIBCUDACXX
+        "std": {
+            name: f"{_ONCE}#include <cuda/std/{name}>\n"
+            "namespace std { using namespace cuda::std; }\n"
+            for name in _OF_LIBCUDACXX
+        },
+        "cub": {"cub/cub.cuh": _ONCE + "".join(f"#include <cub/{name}.cuh>\n" for name in _OF_CUB)},
     }
 )
 
 _FUNCTIONS_IN_STD = (
     "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 "
-    "expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp lgamma llrint "
-    "llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow remainder "
-    "remquo rint round scalbln scalbn signbit sin sinh sqrt tan tanh tgamma trunc memcpy memset"
+    "expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp lgamma "
+    "llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow "
+    "remainder remquo rint round scalbln scalbn signbit sin sinh sqrt tan tanh tgamma trunc "
+    "memcpy memset"
 )
 
 # Read before a source with host code, as nvcc reads <math.h>, <limits.h> and the like.

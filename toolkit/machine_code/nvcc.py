@@ -28,7 +28,8 @@ _HOST_COMPILERS = ("g++", "cl")
 # `nvcc fatal   : text`
 _ERROR = re.compile(
     r"^(?:(?P<file>[^\n(:]+)(?:\((?P<line>\d+)\)|:(?P<row>\d+):\d+))?"
-    r"[: ]*(?:(?:catastrophic |fatal )?error(?: #\S+)?|(?:nvcc|ptxas) (?:fatal|error)) *: *(?P<text>.+)$",
+    r"[: ]*(?:(?:catastrophic |fatal )?error(?: #\S+)?|(?:nvcc|ptxas) (?:fatal|error))"
+    r" *: *(?P<text>.+)$",
     re.MULTILINE,
 )
 _MISSING = re.compile(r"(\S+): No such file or directory")

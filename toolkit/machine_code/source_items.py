@@ -152,9 +152,8 @@ class Item:
 
     def members_on_device(self, macros: frozenset[bytes]) -> frozenset[bytes]:
         """Names of the functions that a class declares for the device, without bodies."""
-        declared = (
-            one for one in walk(self.node) if one.type in ("field_declaration", "declaration")
-        )
+        kinds = "field_declaration", "declaration"
+        declared = (one for one in walk(self.node) if one.type in kinds)
         return frozenset(
             name
             for one in declared
