@@ -87,7 +87,8 @@ class Item:
 
     @property
     def last_line(self) -> int:
-        return int(self.node.end_point[0]) + 1
+        row, column = self.node.end_point
+        return int(row) + bool(column)  # a directive ends where the next line begins
 
     @cached_property
     def words(self) -> frozenset[bytes]:
