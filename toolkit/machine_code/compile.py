@@ -292,6 +292,7 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tup
             smaller = side.without(_complaints(error))
             if smaller is None:
                 _raise_missing(side)
+                _raise_host_variable(error, side)
                 raise
             side = smaller
     side = side.only_needed()
@@ -311,6 +312,17 @@ def _raise_missing(side: DeviceSide) -> None:
     """Raise CompileError for a header that is not there, if device code may need it."""
     for item, header in side.missing_for_device:
         raise CompileError(f"{item.file}, line {item.line}: {explained_missing(header)}")
+
+
+def _raise_host_variable(error: CompileError, side: DeviceSide) -> None:
+    """Raise CompileError if the first complaint is about a variable of the host."""
+    file, line, text = next(iter(_complaints(error)), ("", 0, ""))
+    named = re.fullmatch(r'identifier "(\w+)" is undefined', text)
+    if named and (variable := side.host_variable(named[1])):
+        raise CompileError(
+            f"{file}, line {line}: {variable.name} is a variable of the host ({variable.file}, "
+            f"line {variable.line}): pass it as an argument, or make it const or __device__"
+        )
 
 
 def _of_side(request: _Request, side: DeviceSide) -> _Request:
@@ -378,12 +390,28 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
         found = next(
             (e for e in _FRONT_END_ERROR.finditer(log) if "is undefined" in e["text"]), found
         )
+    _raise_collision(found, log, request)
     place = f"{found['file']}, line {found['line']}" if found["file"] else request.name
     others = len(_FRONT_END_ERROR.findall(log)) - 1
     more = ""
     if others:
         more = f" (and {others} more {'error' if others == 1 else 'errors'})"
     raise CompileError(f"{place}: {explained(found['text'])}{more}", log=log)
+
+
+def _raise_collision(found: re.Match[str], log: str, request: _Request) -> None:
+    """Raise InputError if a macro of --define stands in the line of a header that is refused."""
+    if not found["file"] or found["file"] == request.name:
+        return
+    line = log[found.end() :].lstrip("\n").partition("\n")[0]
+    words = set(re.findall(r"\w+", line))
+    for option in request.options:
+        name, _, value = option.removeprefix("-D").partition("=")
+        if option.startswith("-D") and name in words:
+            raise InputError(
+                f"{request.name}: define {name} = {value} changes CUDA's own headers, which use "
+                "this name: give the macro another name"
+            )
 
 
 def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:

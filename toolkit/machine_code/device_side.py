@@ -23,7 +23,7 @@ from pathlib import Path
 from analysis.errors import CompileError, InputError
 from toolkit.machine_code.host_macros import DEVICE_SIDE_HEADERS, HOST_HEADERS, PRELUDE
 from toolkit.machine_code.include_paths import in_folders_of_cuda, is_of_host
-from toolkit.machine_code.left_out import ItemKind, LeftOut
+from toolkit.machine_code.left_out import NOT_FOUND, ItemKind, LeftOut
 from toolkit.machine_code.source_items import (
     Item,
     blanked,
@@ -215,6 +215,17 @@ class DeviceSide:
                         f"({host.file}, line {host.line}): write __device__ before it"
                     )
 
+    def host_variable(self, name: str) -> LeftOut | None:
+        """The variable of the host with this name."""
+        return next(
+            (
+                one
+                for one in self.left_out
+                if one.kind is ItemKind.VARIABLE and one.name == name and not one.reason
+            ),
+            None,
+        )
+
     def _text(self, name: str) -> str:
         content = self.contents[name]
         ranges = [(item.start, item.end) for item in self.reasons if item.file == name]
@@ -265,7 +276,10 @@ def device_side(
         items=items,
         missing=frozenset(missing),
     )
-    return replace(side, reasons=dict.fromkeys(_of_host(side), ""))
+    absent = {item for item, _ in side.missing_for_device}
+    return replace(
+        side, reasons={item: NOT_FOUND if item in absent else "" for item in _of_host(side)}
+    )
 
 
 def _found(header: str, folders: Iterable[Path | None]) -> Path | None:

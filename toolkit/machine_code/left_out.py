@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+NOT_FOUND = "not found"  # reason of an include that may have code of the device
+
 
 class ItemKind(Enum):
     """What an item of a source is; the value is its name in messages."""
@@ -49,4 +51,10 @@ def summary(left_out: Sequence[LeftOut]) -> tuple[str, ...]:
         if numbers[kind]
     ]
     them = "it" if len(left_out) == 1 else "them"
-    return (f"host code left out: {', '.join(parts)} (--left-out lists {them})",)
+    said = [f"host code left out: {', '.join(parts)} (--left-out lists {them})"]
+    if absent := [one.name for one in left_out if one.reason == NOT_FOUND]:
+        said.append(
+            f"compiled without {', '.join(absent)}: no such file was found beside the source; if "
+            "device code needs it, name its folder: --option -IFOLDER"
+        )
+    return tuple(said)

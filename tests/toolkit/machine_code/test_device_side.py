@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.errors import CompileError, InputError
+from analysis.errors import CompileError, InputError, UnsupportedError
 from toolkit import check, simulate
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.device_side import device_side
@@ -165,7 +165,8 @@ def test_declarations_for_the_device_keep_definitions_that_do_not_repeat_it():
 
 def test_macros_that_stand_for_the_device_are_known():
     source = (
-        "#define HD __host__ __device__\n#define INLINE HD inline\n#define KERNEL(n) __global__ void n\n"
+        "#define HD __host__ __device__\n#define INLINE HD inline\n"
+        "#define KERNEL(n) __global__ void n\n"
         "INLINE int one() { return 1; }\nKERNEL(k)(int *x) { *x = one(); }\nint main() {}\n"
     )
     assert [one.name for one in compiled(source).left_out] == ["main"]
@@ -173,7 +174,7 @@ def test_macros_that_stand_for_the_device_are_known():
 
 def test_conditions_on_macros_of_nvcc_and_its_host_compiler_hold():
     source = (
-        "#if defined(__NVCC__) && defined(__linux__)\n#define VALUE 1\n#else\n#error not nvcc\n#endif\n"
+        "#if defined(__NVCC__) && defined(__linux__)\n#define VALUE 1\n#else\n#error none\n#endif\n"
         "__global__ void k(int *x) { *x = VALUE; }\nint main() {}\n"
     )
     assert compiled(source)
@@ -183,7 +184,7 @@ def test_conditions_on_macros_of_nvcc_and_its_host_compiler_hold():
     "lines",
     [
         "#include <algorithm>\n__global__ void k(float *x) { *x = std::max(*x, 1.0f); }",
-        "#include <limits>\n__global__ void k(float *x) { *x = std::numeric_limits<float>::max(); }",
+        "#include <limits>\n__global__ void k(int *x) { *x = std::numeric_limits<int>::max(); }",
         "__global__ void k(uint *x) { *x = INT_MAX; }",
         "__global__ void k(float *x) { register float y = std::sqrt(*x); *x = y; }",
         "#include <cub/cub.cuh>\n__global__ void k(float *x) { *x = 1; }",
@@ -225,3 +226,48 @@ def test_the_summary_counts_each_kind():
         ItemKind.INCLUDE,
         ItemKind.VARIABLE,
     }
+
+
+def test_a_variable_of_the_host_is_named():
+    source = "int width = 4;\n__global__ void k(int *x) { *x = width; }\nint main() {}\n"
+    assert refused(source) == (
+        "my.cu, line 2: width is a variable of the host (my.cu, line 1): pass it as an argument, "
+        "or make it const or __device__"
+    )
+
+
+def test_a_header_that_was_not_found_is_said():
+    left_out = compiled('#include "mine.h"\n__global__ void k() {}\nint main() {}\n').left_out
+    assert summary(left_out)[1] == (
+        "compiled without mine.h: no such file was found beside the source; if device code needs "
+        "it, name its folder: --option -IFOLDER"
+    )
+
+
+def test_a_define_that_changes_the_headers_of_cuda_is_named():
+    source = "__global__ void k(int *x) { *x = T; }\n"
+    with pytest.raises(InputError) as caught:
+        compile_cubin(source, name="my.cu", kernel="k", arch="sm_90", defines={"T": 3})
+    assert str(caught.value) == (
+        "my.cu: define T = 3 changes CUDA's own headers, which use this name: give the macro "
+        "another name"
+    )
+
+
+def test_a_kernel_for_tensor_cores_names_the_line_of_the_user():
+    source = """#include <mma.h>
+using namespace nvcuda;
+__global__ void k(half *a, float *c) {
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> x;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> y;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+    wmma::load_matrix_sync(x, a, 16);
+    wmma::load_matrix_sync(y, a, 16);
+    wmma::fill_fragment(sum, 0);
+    wmma::mma_sync(sum, x, y, sum);
+    wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);
+}
+"""
+    arrays = [np.zeros(256, np.float16), np.zeros(256, np.float32)]
+    with pytest.raises(UnsupportedError, match=r"\(kernel.cu, line 10, which calls mma.hpp, line"):
+        simulate(source, "k", grid=1, block=32, arguments=arrays, predict=False)
