@@ -32,6 +32,7 @@ from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, WhenCounted
 from toolkit.launch.launch import Argument, Execution
+from toolkit.machine_code.include_paths import text_with_headers
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
@@ -281,7 +282,10 @@ def parse_call(
     source = Path(launch.source)
     text = None if launch.source.endswith(CUBIN) else read_source(source)[0]
     try:
-        parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
+        whole = None
+        if text is not None:
+            whole = text_with_headers(text, source.name, source.parent, launch.options or ())
+        parsed = parse_arguments(arguments, _declared(whole, launch.kernel) if whole else None)
     except InputError:
         if text and launch.kernel:
             _check_kernel(text, launch.kernel)

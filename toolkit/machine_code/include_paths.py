@@ -10,13 +10,14 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from analysis.errors import InputError
 from toolkit.machine_code.cuda_tools import files_of_wheel
 from toolkit.machine_code.host_macros import HEADER_OF, HOST_HEADERS
-from toolkit.store.user_files import MOST_BYTES, check_regular
+from toolkit.store.user_files import MOST_BYTES, check_regular, read_file
 from toolkit.store.watched_files import files_of, folders_of
 
 REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
@@ -70,6 +71,16 @@ def files_read(path: Path, source: str, options: Sequence[str]) -> list[Path]:
     if includes(source):
         read += files_of(path, folders_of(options), source)[1:]
     return read
+
+
+def text_with_headers(source: str, name: str, folder: Path | None, options: Sequence[str]) -> str:
+    """The source, then the headers of the user that it includes: kernels may stand there."""
+    texts = [source]
+    if folder is not None and includes(source):
+        for path in files_of(folder / name, folders_of(options), source)[1:]:
+            with suppress(OSError, ValueError):
+                texts.append(read_file(path).decode())
+    return "\n".join(texts)
 
 
 def check_readable(source: str, name: str, folder: Path | None, options: Sequence[str]) -> None:

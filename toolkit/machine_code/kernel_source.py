@@ -13,6 +13,7 @@ from analysis.argument_types import shown
 from analysis.devices import Device, nearest_compilable
 from analysis.errors import InputError, ToolkitError, shortened
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
+from toolkit.machine_code.include_paths import text_with_headers
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.signature import signature
 from toolkit.store.user_files import read_file
@@ -49,6 +50,7 @@ def compile_kernel(
         if isinstance(target, str)
         else nearest_compilable(target.compute_capability, supported_architectures())
     )
+    folder = Path(source).resolve().parent if is_file and name is None else folder
     cubin = compile_cubin(
         str(text),
         name=file,
@@ -56,12 +58,13 @@ def compile_kernel(
         arch=architecture,
         defines=defines,
         options=options,
-        folder=Path(source).resolve().parent if is_file and name is None else folder,
+        folder=folder,
     )
+    whole = text_with_headers(str(text), file, folder, options)
     return replace(
         cubin,
         resources=replace(cubin.resources, note=note),
-        declared=signature(str(text), cubin.name),
+        declared=signature(whole, cubin.name),
         target=target if isinstance(target, str) else target.sm_arch,
         file=Path(file).name,
         source=str(text),

@@ -176,6 +176,7 @@ def _executed(kernel: Kernel, declared: Any) -> tuple[str, Any]:
             dynamic_shared_bytes=16384,
             max_instructions=MOST_INSTRUCTIONS,
             predict=False,
+            workers=1,  # blocks that race write in the same order
         )
     except UnsupportedError as error:
         return f"refused: {error}", None
@@ -191,7 +192,10 @@ def _geometry(kernel: Kernel) -> tuple[tuple[int, ...], tuple[int, ...]]:
     block = kernel.required_block or ((16, 16) if "threadIdx.y" in text else (256,))
     if kernel.max_threads and int(np.prod(block)) > kernel.max_threads:
         block = (kernel.max_threads,)
-    return tuple(2 * size for size in kernel.cluster), tuple(block)
+    axes = zip(kernel.cluster, "xyz", strict=True)
+    return tuple((2 if f"blockIdx.{axis}" in text else 1) * size for size, axis in axes), tuple(
+        block
+    )
 
 
 def _arguments(kernel: Kernel, declared: Any) -> list[Any]:

@@ -115,6 +115,15 @@ def test_headers_of_the_user_are_cut_too(tmp_path):
     ]
 
 
+def test_kernels_in_headers_have_their_parameters(tmp_path):
+    (tmp_path / "kernels.cuh").write_text(
+        "#include <iostream>\n__global__ void k(float *x, float f) { *x = f; }\n", encoding="utf-8"
+    )
+    (tmp_path / "main.cu").write_text('#include "kernels.cuh"\nint main() {}\n', encoding="utf-8")
+    found = compile_kernel(tmp_path / "main.cu", "k", target="sm_90")
+    assert [(one.name, one.dtype) for one in found.declared] == [("x", "float32"), ("f", "float32")]
+
+
 def test_what_the_compiler_refuses_is_left_out_unless_the_kernel_may_depend_on_it():
     source = (
         "#include <string>\nstruct Options { std::string name; };\n"
