@@ -77,7 +77,7 @@ _FRONT_END_ERROR = re.compile(
 )
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
 _SEEMS_MIXED = re.compile(r"\bmain\s*\(|<<<|#[ \t]*include[ \t]*<(?:vector|iostream)>")
-_MOST_ROUNDS = 5  # of 77 kernels of public repositories one needed more than 3
+MOST_ROUNDS = 5  # of 77 kernels of public repositories one needed more than 3
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
 _NO_CODE = "with these options the compiler makes no machine code: leave out --option"
 
@@ -285,11 +285,11 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tup
             f"{request.name} holds no kernel: it has no __global__ function, nor have its headers"
         )
     side.check_calls()
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(MOST_ROUNDS):
         try:
             return *_compiled(_of_side(request, side)), side.left_out
         except CompileError as error:
-            smaller = side.without(_complaints(error))
+            smaller = side.without(complaints_of(error))
             if smaller is None:
                 _raise_missing(side)
                 _raise_host_variable(error, side)
@@ -299,7 +299,7 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tup
     return *_compiled(_of_side(request, side)), side.left_out
 
 
-def _complaints(error: CompileError) -> list[tuple[str, int, str]]:
+def complaints_of(error: CompileError) -> list[tuple[str, int, str]]:
     """File, line and text of each mistake that the compiler found."""
     return [
         (one["file"], int(one["line"]), one["text"])
@@ -316,7 +316,7 @@ def _raise_missing(side: DeviceSide) -> None:
 
 def _raise_host_variable(error: CompileError, side: DeviceSide) -> None:
     """Raise CompileError if the first complaint is about a variable of the host."""
-    file, line, text = next(iter(_complaints(error)), ("", 0, ""))
+    file, line, text = next(iter(complaints_of(error)), ("", 0, ""))
     named = re.fullmatch(r'identifier "(\w+)" is undefined', text)
     if named and (variable := side.host_variable(named[1])):
         raise CompileError(

@@ -105,9 +105,9 @@ def _row(repository: Path, file: str, kernel: Launched, cubins: Path | None) -> 
             error = error or str(refused)
     executes, outputs = "not compiled", "-"
     if found is not None:
-        twin = _twin(found, image, symbols)
         sources = "\n".join(one.decode() for one in side.contents.values())
         found = replace(found, source=sources)
+        twin = _twin(found, image, symbols)
         made = signature(sources, kernel.name)
         executes, first = _executed(found, made)
         outputs = "no cubin of nvcc" if twin is None else _compared(first, twin, made)

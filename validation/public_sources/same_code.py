@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from analysis.errors import CompileError
+from toolkit.machine_code.compile import MOST_ROUNDS, complaints_of
 from toolkit.machine_code.device_side import DeviceSide
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.kernel import Kernel
@@ -26,7 +28,18 @@ def differences(
 ) -> dict[str, str]:
     """For each kernel of the untouched cubin: "equal", "differs", or "absent". Raises as nvcc."""
     symbols = cubin_file(untouched).kernels
-    image = compiled_side(side, arch=arch, options=options, names=instantiations(symbols))
+    names = instantiations(symbols)
+    for _ in range(MOST_ROUNDS):
+        try:
+            image = compiled_side(side, arch=arch, options=options, names=names)
+            break
+        except CompileError as error:
+            smaller = side.without(complaints_of(error))
+            if smaller is None:
+                raise
+            side = smaller
+    else:
+        raise CompileError(f"{side.file} does not compile within {MOST_ROUNDS} rounds")
     there = cubin_file(image).kernels
     return {
         symbol: _compared(untouched, image, symbol) if symbol in there else "absent"
