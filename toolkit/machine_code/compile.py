@@ -41,7 +41,13 @@ from toolkit.machine_code import (
 )
 from toolkit.machine_code.compiler_process import CompilerAnswer, about_compiler, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
-from toolkit.machine_code.device_side import ALL_ON_DEVICE, DeviceSide, device_side
+from toolkit.machine_code.device_side import (
+    ALL_ON_DEVICE,
+    DeviceSide,
+    check_calls,
+    device_side,
+    host_variable,
+)
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
 from toolkit.machine_code.include_paths import (
@@ -284,7 +290,7 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tup
         raise InputError(
             f"{request.name} holds no kernel: it has no __global__ function, nor have its headers"
         )
-    side.check_calls()
+    check_calls(side)
     for _ in range(MOST_ROUNDS):
         try:
             return *_compiled(_of_side(request, side)), side.left_out
@@ -302,7 +308,7 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tup
 def complaints_of(error: CompileError) -> list[tuple[str, int, str]]:
     """File, line and text of each mistake that the compiler found."""
     return [
-        (one["file"], int(one["line"]), one["text"])
+        (one["file"], int(one["line"]), explained(one["text"]))
         for one in _FRONT_END_ERROR.finditer(error.log or "")
         if one["file"]
     ]
@@ -317,8 +323,8 @@ def _raise_missing(side: DeviceSide) -> None:
 def _raise_host_variable(error: CompileError, side: DeviceSide) -> None:
     """Raise CompileError if the first complaint is about a variable of the host."""
     file, line, text = next(iter(complaints_of(error)), ("", 0, ""))
-    named = re.fullmatch(r'identifier "(\w+)" is undefined', text)
-    if named and (variable := side.host_variable(named[1])):
+    named = re.match(r'identifier "(\w+)" is undefined', text)
+    if named and (variable := host_variable(side, named[1])):
         raise CompileError(
             f"{file}, line {line}: {variable.name} is a variable of the host ({variable.file}, "
             f"line {variable.line}): pass it as an argument, or make it const or __device__"

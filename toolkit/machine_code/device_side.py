@@ -187,45 +187,6 @@ class DeviceSide:
         }
         return replace(self, reasons=reasons | dict(self.reasons))
 
-    def is_needed(self, file: str, line: int) -> bool:
-        """True if the kernel may depend on what stands there."""
-        item = self._at(file, line)
-        return item is not None and item in self.needed[0]
-
-    def check_calls(self) -> None:
-        """Raise CompileError where the kernel, or what it uses, calls a host function."""
-        hosts = {
-            name: item
-            for item in self.reasons
-            if item.kind is ItemKind.FUNCTION and not self.reasons[item]
-            for name in list(item.names)
-        }
-        kept = [item for item in self.items if item not in self.reasons]
-        there = {name for item in kept for name in item.names} | {
-            one for item in kept if item.kind is ItemKind.TYPE for one in item.words
-        }
-        for item in sorted(self.needed[0], key=lambda one: one.start):
-            if item.kind is not ItemKind.FUNCTION:
-                continue
-            for name, line in item.calls():
-                if name in hosts and name not in there:
-                    host = hosts[name]
-                    raise CompileError(
-                        f"{item.file}, line {line}: {name.decode()} is a host function "
-                        f"({host.file}, line {host.line}): write __device__ before it"
-                    )
-
-    def host_variable(self, name: str) -> LeftOut | None:
-        """The variable of the host with this name."""
-        return next(
-            (
-                one
-                for one in self.left_out
-                if one.kind is ItemKind.VARIABLE and one.name == name and not one.reason
-            ),
-            None,
-        )
-
     def _text(self, name: str) -> str:
         content = self.contents[name]
         ranges = [(item.start, item.end) for item in self.reasons if item.file == name]
@@ -279,6 +240,42 @@ def device_side(
     absent = {item for item, _ in side.missing_for_device}
     return replace(
         side, reasons={item: NOT_FOUND if item in absent else "" for item in _of_host(side)}
+    )
+
+
+def check_calls(side: DeviceSide) -> None:
+    """Raise CompileError where the kernel, or what it uses, calls a host function."""
+    hosts = {
+        name: item
+        for item in side.reasons
+        if item.kind is ItemKind.FUNCTION and not side.reasons[item]
+        for name in list(item.names)
+    }
+    kept = [item for item in side.items if item not in side.reasons]
+    there = {name for item in kept for name in item.names} | {
+        one for item in kept if item.kind is ItemKind.TYPE for one in item.words
+    }
+    for item in sorted(side.needed[0], key=lambda one: one.start):
+        if item.kind is not ItemKind.FUNCTION:
+            continue
+        for name, line in item.calls():
+            if name in hosts and name not in there:
+                host = hosts[name]
+                raise CompileError(
+                    f"{item.file}, line {line}: {name.decode()} is a host function "
+                    f"({host.file}, line {host.line}): write __device__ before it"
+                )
+
+
+def host_variable(side: DeviceSide, name: str) -> LeftOut | None:
+    """The variable of the host with this name."""
+    return next(
+        (
+            one
+            for one in side.left_out
+            if one.kind is ItemKind.VARIABLE and one.name == name and not one.reason
+        ),
+        None,
     )
 
 

@@ -117,6 +117,9 @@ def explained(message: str) -> str:
     undefined = re.search(r'identifier "(\w+)" is undefined', message)
     if undefined and undefined[1] in HEADER_OF:
         return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
+    incomplete = re.search(r'incomplete type "(?:const )?(std::\w+)', message)
+    if incomplete:
+        return f"{incomplete[1]} is a type of the host, which device code cannot use"
     missing = re.search(r'(?:cannot|could not) open source file "([^"]+)"', message)
     return message if missing is None else explained_missing(missing[1])
 
