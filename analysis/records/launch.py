@@ -21,6 +21,7 @@ MOST_NAMES = 3  # of estimates in one sentence
 
 
 LINE_INFORMATION = "-lineinfo"  # which the commands always compile with
+COMPILER = "--compiler="  # before the compiler's name among the options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,9 @@ class AskedLaunch:
                 words += ["--shared", str(self.dynamic_shared_bytes)]
             words += ["--cooperative"] if self.cooperative else []
             words += [] if self.heap_bytes is None else ["--heap", str(self.heap_bytes)]
-        words += _each("--option", [one for one in self.options if one != LINE_INFORMATION])
+        options = [one for one in self.options if one != LINE_INFORMATION]
+        words += [one for one in options if one.startswith(COMPILER)]
+        words += _each("--option", [one for one in options if not one.startswith(COMPILER)])
         words += _each("--source-dir", self.source_dirs)
         words += _each("--constants", filter(None, [self.constants]))
         words += [] if self.seed is None else ["--seed", str(self.seed)]

@@ -65,6 +65,10 @@ def check(
             print_json(document(call, checked))
         else:
             print_checked(checked)
+            if launch.left_out:
+                from toolkit.cli.launch_tables import print_left_out
+
+                print_left_out(compiled.result())
         if checked.findings:
             raise typer.Exit(FAILED)
 

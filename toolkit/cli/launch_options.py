@@ -47,6 +47,7 @@ from toolkit.frontends.script_names import is_script
 from toolkit.launch.element_types import small_float
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import HEAP_BYTES, LaunchSetup, setup_of
+from toolkit.machine_code.include_paths import text_with_headers
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
@@ -421,11 +422,13 @@ def parse_call(
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
     text = code.source if code else read_source(source)[0]
-    parsed = parse_arguments(
-        arguments,
-        code.declared if code else _declared(text or "", launch.kernel),
-        [parameter.size for parameter in code.parameters] if code else [],
-    )
+    if code:
+        declared, sizes = code.declared, [parameter.size for parameter in code.parameters]
+    else:
+        options = tuple(launch.options or ())
+        whole = text_with_headers(text or "", source.name, source.parent, options)
+        declared, sizes = _declared(whole, launch.kernel), []
+    parsed = parse_arguments(arguments, declared, sizes)
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     return Call(
         source=source,

@@ -11,6 +11,7 @@ from pathlib import Path
 from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
+from analysis.records.launch import COMPILER
 from toolkit.cli.options import KernelOptions, LaunchOptions
 from toolkit.frontends.script_names import is_script
 from toolkit.machine_code.architectures import architecture_of
@@ -122,5 +123,6 @@ def _parse_define(text: str) -> tuple[str, str]:
 
 
 def options_of(launch: KernelOptions) -> tuple[str, ...]:
-    """Options of the compiler: line information, then those of the user."""
-    return ("-lineinfo", *(launch.options or ()))
+    """Options of the compiler: line information, its name if it was given, those of the user."""
+    compiler = [] if launch.compiler is None else [f"{COMPILER}{launch.compiler}"]
+    return ("-lineinfo", *compiler, *(launch.options or ()))

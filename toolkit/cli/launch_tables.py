@@ -34,6 +34,8 @@ from toolkit.cli.remedies import remedies_document
 from toolkit.cli.terminal import out, rich_table, say
 from toolkit.launch.element_types import type_text
 from toolkit.launch.launch import Execution
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import Source
 
 NEGLIGIBLE = 0.02  # of the time: nobody would look for these
 
@@ -51,6 +53,15 @@ def print_simulated(simulated: SimulatedCall, *, top: int | None, verbose: bool 
     if verbose:
         out.print()
         _print_details(simulated, top=top)
+
+
+def print_left_out(kernel: Source) -> None:
+    """What was not compiled of a source with host code, one item on each line."""
+    left_out = kernel.left_out if isinstance(kernel, Kernel) else ()
+    out.print()
+    say("left out" if left_out else "nothing was left out", "bold")
+    for one in left_out:
+        say(f"  {one}")
 
 
 def _print_details(simulated: SimulatedCall, *, top: int | None) -> None:

@@ -206,7 +206,16 @@ class KernelOptions:
     ] = None
     options: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="OPTION", help="Option for NVRTC; repeatable."),
+        typer.Option("--option", metavar="OPTION", help="Option of the compiler; repeatable."),
+    ] = None
+    compiler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="nvrtc, which is given the kernels and what they use, or nvcc, which compiles "
+            "the file as it is and needs a compiler of the host.",
+            show_default="nvrtc",
+        ),
     ] = None
     source_dirs: Annotated[
         list[str] | None,
@@ -248,6 +257,10 @@ class KernelOptions:
             show_default="random",
         ),
     ] = None
+
+    left_out: Annotated[
+        bool, typer.Option("--left-out", help="List the host code that was not compiled.")
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,6 +95,8 @@ def run(
             print_json(launch_tables.document(found))
         else:
             launch_tables.print_simulated(found, top=top if lines else None, verbose=verbose)
+            if launch.left_out:
+                launch_tables.print_left_out(compiled.result())
         if apply:
             apply_remedy(found, apply, rounding=rounding, is_quiet=as_json)
 

@@ -113,6 +113,8 @@ def simulate(
             print_json(launch_tables.document(simulated))
         else:
             launch_tables.print_simulated(simulated, top=top if lines else None, verbose=verbose)
+            if launch.left_out:
+                launch_tables.print_left_out(compiled.result())
         if apply:
             apply_remedy(simulated, apply, rounding=rounding, is_quiet=as_json)
 

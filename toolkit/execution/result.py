@@ -16,6 +16,7 @@ from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.launch_time import CountedLaunch
 from toolkit.execution.traffic import Residence
 from toolkit.launch.launch import Execution
+from toolkit.machine_code.left_out import summary
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated
 
@@ -39,7 +40,7 @@ def counted_execution(
         counters=totals(instructions),
         instructions=instructions,
         basis=counts.basis,
-        notes=tuple(notes),
+        notes=(*summary(kernel.left_out), *notes),
         cubin=kernel,
         executed_blocks=counts.blocks,
         simulation_s=simulation_s,

@@ -28,6 +28,7 @@ from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
+from analysis.records.launch import COMPILER
 from reports import text
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
 from toolkit.execution.completed_request import completed
@@ -51,7 +52,9 @@ from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
+from toolkit.machine_code.compile import Compiler
 from toolkit.machine_code.kernel_source import Source, naming
+from toolkit.machine_code.left_out import summary
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import chosen_seed
@@ -117,6 +120,7 @@ def check(
     arch: str | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
+    compiler: Compiler = "nvrtc",
     blocks: Blocks = "all",
     max_instructions: int = MAX_INSTRUCTIONS,
     advance: Callable[[int, int], None] = lambda done, of: None,
@@ -128,7 +132,7 @@ def check(
     Parameters
     ----------
     source, kernel, grid, block, arguments, shape, seed, launch_line, symbols, cooperative,
-    heap_bytes, arch, defines, options, source_dirs
+    heap_bytes, arch, defines, options, compiler, source_dirs
         As of `simulate`, but no sizes are guessed.
     unwritten
         Positions of array arguments without contents, such as outputs: reads of them before the
@@ -169,7 +173,7 @@ def check(
         dynamic_shared_bytes=dynamic_shared_bytes,
         setup=setup_of(symbols, cooperative, heap_bytes),
         defines=defines,
-        options=options,
+        options=(*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else options,
         source_dirs=source_dirs,
         launch_line=launch_line,
     )
@@ -186,7 +190,7 @@ def check(
         unwritten = own.positions(unwritten) if own else unwritten
     with naming(source):
         if rung:
-            cubin = compile_for(arch or DEFAULT_ARCHITECTURE, rung.selection, options)
+            cubin = compile_for(arch or DEFAULT_ARCHITECTURE, rung.selection, request.options)
         else:
             whole = completed(request, arch, seed, guesses=False)
             cubin, notes = whole.kernel, (*whole.notes, *notes)
@@ -258,6 +262,7 @@ def _check(
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
         notes=(
             *translated.kernel.notes,
+            *summary(translated.kernel.left_out),
             *_notes(raw, follows, in_cluster),
             *unchecked_surfaces(translated),
             *_unaccessed(launch, raw, blocks),

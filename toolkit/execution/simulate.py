@@ -13,6 +13,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ShapeError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
+from analysis.records.launch import COMPILER
 from analysis.timing.predicted import Explanation
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.completed_request import SIZES_GUESSED, completed
@@ -31,7 +32,7 @@ from toolkit.frontends.prepared import Grid
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
-from toolkit.machine_code.compile import supported_architectures
+from toolkit.machine_code.compile import Compiler, supported_architectures
 from toolkit.machine_code.disassemble import disassembler
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, naming
@@ -67,6 +68,7 @@ def simulate(
     arch: str | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
+    compiler: Compiler = "nvrtc",
     blocks: Blocks | None = None,
     max_instructions: int = MAX_INSTRUCTIONS,
     workers: int | None = None,
@@ -123,6 +125,10 @@ def simulate(
         Size of the heap of malloc and new in kernels (cudaLimitMallocHeapSize).
     shape, seed
         Of the product of a rung, and of its random matrices. `seed` also determines random blocks.
+    compiler
+        "nvrtc", or "nvcc", which compiles the source as it is and needs a compiler of the host.
+        NVRTC is given the kernel and what it uses: `cubin.left_out` of the result lists the host
+        code that was not compiled, and a note of the result counts it.
     arch
         Architecture to compile for, such as "sm_86"; by default that of the device. It also
         chooses among the machine code and PTX of a file; a cubin has its own.
@@ -215,7 +221,7 @@ def simulate(
         dynamic_shared_bytes=dynamic_shared_bytes,
         setup=simulator.setup,
         defines=defines,
-        options=options,
+        options=(*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else options,
         source_dirs=source_dirs,
         launch_line=launch_line,
     )
@@ -223,7 +229,7 @@ def simulate(
         simulator = _on_a_device(simulator, simulator.target, constants)
     if rung := request.rung(simulator.device):
         cubin = compile_for(
-            simulator.arch or simulator.device or simulator.target, rung.selection, options
+            simulator.arch or simulator.device or simulator.target, rung.selection, request.options
         )
         cubin = cubin.with_inner_lines if inner_lines else cubin
         by_plan = blocks is None

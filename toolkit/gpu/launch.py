@@ -52,6 +52,7 @@ from toolkit.machine_code.kernel_source import (
     naming,
     read_source,
 )
+from toolkit.machine_code.left_out import summary
 from toolkit.machine_code.signature import signature
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
@@ -416,7 +417,12 @@ def run(
         if kernel is None:
             raise InputError(f"{name}: nvcc compiles all of it: name the kernel")
         code: str | bytes = text
-        facts: dict[str, Any] = {"file": FILE, "source": text, "declared": signature(text, kernel)}
+        facts: dict[str, Any] = {
+            "left_out": (),
+            "file": FILE,
+            "source": text,
+            "declared": signature(text, kernel),
+        }
     else:
         with naming(source):
             here = gpu_here().device if is_of_many(source) else None
@@ -425,7 +431,7 @@ def run(
         code, name, kernel = found.image, found.file or found.name, found.symbol
         facts = {
             field: getattr(found, field)
-            for field in ("name", "target", "file", "source", "declared", "compiler")
+            for field in ("name", "target", "file", "source", "declared", "compiler", "left_out")
         }
     launch = Launch(
         source=code,
@@ -446,5 +452,8 @@ def run(
         facts["resources"] = replace(execution.resources, compiler=compiler)
     cubin = replace(execution.cubin, **facts)
     return replace(
-        execution, cubin=cubin, resources=cubin.resources, notes=(*notes, *execution.notes)
+        execution,
+        cubin=cubin,
+        resources=cubin.resources,
+        notes=(*notes, *summary(cubin.left_out), *execution.notes),
     )

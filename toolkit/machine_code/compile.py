@@ -15,11 +15,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, get_args
 
 from analysis.errors import (
     CompileError,
@@ -28,27 +28,50 @@ from analysis.errors import (
     UnknownNameError,
     shortened,
 )
-from toolkit.machine_code import compiler_process, host_macros, include_paths, kernel_names
+from analysis.records.launch import COMPILER
+from toolkit.machine_code import (
+    compiler_process,
+    host_macros,
+    include_paths,
+    kernel_names,
+    source_items,
+)
+from toolkit.machine_code import (
+    device_side as _sides,
+)
 from toolkit.machine_code.compiler_process import CompilerAnswer, about_compiler, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
+from toolkit.machine_code.device_side import (
+    ALL_ON_DEVICE,
+    DeviceSide,
+    check_calls,
+    device_side,
+    host_variable,
+)
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
 from toolkit.machine_code.include_paths import (
     check_readable,
     explained,
+    explained_missing,
     include_options,
     includes,
 )
 from toolkit.machine_code.kernel import Kernel, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
+from toolkit.machine_code.left_out import LeftOut
+from toolkit.machine_code.nvcc import compile_with_nvcc, nvcc_version
 from toolkit.store.cache import cached, digest_of_files, keep
+from toolkit.store.watched_files import folders_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+Compiler = Literal["nvrtc", "nvcc"]
+COMPILERS: tuple[Compiler, ...] = get_args(Compiler)
 REMEDY = nvidia_remedy("pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'")
 
-_MODULES = (compiler_process, host_macros, include_paths, kernel_names)
+_MODULES = (compiler_process, host_macros, include_paths, kernel_names, _sides, source_items)
 _SOURCES = digest_of_files(__file__, *(module.__file__ for module in _MODULES))
 _ARCHITECTURE = re.compile(r"sm_(\d+)[af]?", re.ASCII)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -59,6 +82,8 @@ _FRONT_END_ERROR = re.compile(
     re.MULTILINE,
 )
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
+_SEEMS_MIXED = re.compile(r"\bmain\s*\(|<<<|#[ \t]*include[ \t]*<(?:vector|iostream)>")
+MOST_ROUNDS = 5  # in each, the compiler names items that it cannot compile
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
 _NO_CODE = "with these options the compiler makes no machine code: leave out --option"
 
@@ -78,11 +103,21 @@ def compile_cubin(
 
     Without a name it is the only kernel that the source defines. `name` is the file name in
     messages, `arch` such as "sm_86", `folder` where the source's own headers are, `headers` further
-    folders, of installed packages. Raises CompileError where the source is wrong, InputError where
-    the kernel, architecture, a define or an option is, and UnavailableError without NVRTC.
+    folders, of installed packages. The compiler is NVRTC, or nvcc with `--compiler=nvcc` among the
+    options; `left_out` of the result is the host code that NVRTC was not given. Raises CompileError
+    where the source is wrong, InputError where the kernel, architecture, a define or an option is,
+    and UnavailableError without the compiler.
     """
     capability = _capability(arch)
     check_readable(source, name, folder, options)
+    compiler, options = chosen_compiler(options)
+    if compiler == "nvcc":
+        own = [*options, *_define_options(defines or {})]
+        image = compile_with_nvcc(source, name=name, folder=folder, arch=arch, options=own)
+        symbols = cubin_file(image).kernels
+        found = read_kernel(image, symbol_of(kernel, symbols, name, source), kernel)
+        resources = replace(found.resources, architecture=arch, compiler=nvcc_version())
+        return replace(found, resources=resources)
     request = _Request(
         source=source,
         name=name,
@@ -96,7 +131,7 @@ def compile_cubin(
         ),
         compiler=compiler_version(),
     )
-    symbol, image = _compiled(request)
+    symbol, image, left_out = _compiled_or_cut(request, folder, folders_of(options))
     try:
         found = read_kernel(image, symbol, kernel)
     except KeyError:
@@ -107,7 +142,21 @@ def compile_cubin(
             "names an architecture"
         )
     resources = replace(found.resources, architecture=arch, compiler=request.compiler)
-    return replace(found, resources=resources)
+    return replace(found, resources=resources, left_out=left_out)
+
+
+def chosen_compiler(options: Sequence[str]) -> tuple[Compiler, list[str]]:
+    """The compiler that `--compiler=` among the options names, and the other options.
+
+    >>> chosen_compiler(("-lineinfo", "--compiler=nvcc"))
+    ('nvcc', ['-lineinfo'])
+    """
+    named = [one.removeprefix(COMPILER) for one in options if one.startswith(COMPILER)]
+    for one in named:
+        if one not in COMPILERS:
+            raise UnknownNameError("compiler", one, COMPILERS)
+    others = [one for one in options if not one.startswith(COMPILER)]
+    return ("nvcc" if named[-1:] == ["nvcc"] else "nvrtc"), others
 
 
 def supported_architectures() -> list[int]:
@@ -148,11 +197,14 @@ class _Request:
     kernel: str | None
     options: tuple[str, ...]
     compiler: str
+    headers: Mapping[str, str] = field(default_factory=lambda: HOST_HEADERS, hash=False)
 
     @property
     def cacheable(self) -> bool:
         """True if no other file decides too: included files may change unnoticed."""
-        return not any(map(includes, (self.source, self.kernel or "", *self.options)))
+        own = [text for name, text in self.headers.items() if name not in HOST_HEADERS]
+        texts = self.source, *own, self.kernel or "", *self.options
+        return not any(includes(text, self.headers) for text in texts)
 
     @property
     def entry(self) -> str:
@@ -164,6 +216,7 @@ class _Request:
             self.kernel,
             self.options,
             self.compiler,
+            {name: text for name, text in self.headers.items() if name not in HOST_HEADERS},
             appended,
             _SOURCES,
         ]
@@ -203,6 +256,93 @@ def _compiled(request: _Request) -> tuple[str, bytes]:
     return name.decode(), image
 
 
+# Sources with host code.
+
+
+def _compiled_or_cut(
+    request: _Request, folder: Path | None, folders: Sequence[Path]
+) -> tuple[str, bytes, tuple[LeftOut, ...]]:
+    """Symbol and image of the source as it is or, if it does not compile, of its device side."""
+    is_mixed = _SEEMS_MIXED.search(request.source) and ALL_ON_DEVICE not in request.options
+    if is_mixed and (side := _side(request, folder, folders)).certainly_has_host_code:
+        return _compiled_side(request, side)
+    try:
+        return *_compiled(request), ()
+    except CompileError as error:
+        if not _FRONT_END_ERROR.search(error.log or ""):
+            raise
+        side = _side(request, folder, folders)
+        if not side.reasons:
+            raise
+    return _compiled_side(request, side)
+
+
+def _side(request: _Request, folder: Path | None, folders: Sequence[Path]) -> DeviceSide:
+    return device_side(
+        request.source,
+        name=request.name,
+        kernel=request.kernel,
+        folder=folder,
+        folders=folders,
+    )
+
+
+def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tuple[LeftOut, ...]]:
+    """The same of a device side, from which ever more is left out until it compiles."""
+    if not side.roots:
+        raise InputError(
+            f"{request.name} holds no kernel: it has no __global__ function, nor have its headers"
+        )
+    check_calls(side)
+    for _ in range(MOST_ROUNDS):
+        try:
+            return *_compiled(_of_side(request, side)), side.left_out
+        except CompileError as error:
+            smaller = side.without(complaints_of(error))
+            if smaller is None:
+                _raise_missing(side)
+                _raise_host_variable(error, side)
+                raise
+            side = smaller
+    side = side.only_needed()
+    return *_compiled(_of_side(request, side)), side.left_out
+
+
+def complaints_of(error: CompileError) -> list[tuple[str, int, str]]:
+    """File, line and text of each mistake that the compiler found."""
+    return [
+        (one["file"], int(one["line"]), explained(one["text"]))
+        for one in _FRONT_END_ERROR.finditer(error.log or "")
+        if one["file"]
+    ]
+
+
+def _raise_missing(side: DeviceSide) -> None:
+    """Raise CompileError for a header that is not there, if device code may need it."""
+    for item, header in side.missing_for_device:
+        raise CompileError(f"{item.file}, line {item.line}: {explained_missing(header)}")
+
+
+def _raise_host_variable(error: CompileError, side: DeviceSide) -> None:
+    """Raise CompileError if the first complaint is about a variable of the host."""
+    file, line, text = next(iter(complaints_of(error)), ("", 0, ""))
+    named = re.match(r'identifier "(\w+)" is undefined', text)
+    if named and (variable := host_variable(side, named[1])):
+        raise CompileError(
+            f"{file}, line {line}: {variable.name} is a variable of the host ({variable.file}, "
+            f"line {variable.line}): pass it as an argument, or make it const or __device__"
+        )
+
+
+def _of_side(request: _Request, side: DeviceSide) -> _Request:
+    return replace(
+        request,
+        source=side.source,
+        headers=side.headers,
+        options=(*request.options, *side.options),
+    )
+
+
 # The compiler.
 
 
@@ -222,7 +362,7 @@ def _answered(request: _Request, expression: str | None) -> CompilerAnswer:
         answer = compile_apart(
             request.source,
             name=request.name,
-            headers=HOST_HEADERS,
+            headers=request.headers,
             options=request.options,
             expression=expression,
         )
@@ -259,12 +399,28 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
         found = next(
             (e for e in _FRONT_END_ERROR.finditer(log) if "is undefined" in e["text"]), found
         )
+    _raise_collision(found, log, request)
     place = f"{found['file']}, line {found['line']}" if found["file"] else request.name
     others = len(_FRONT_END_ERROR.findall(log)) - 1
     more = ""
     if others:
         more = f" (and {others} more {'error' if others == 1 else 'errors'})"
     raise CompileError(f"{place}: {explained(found['text'])}{more}", log=log)
+
+
+def _raise_collision(found: re.Match[str], log: str, request: _Request) -> None:
+    """Raise InputError if a macro of --define stands in the line of a header that is refused."""
+    if not found["file"] or found["file"] == request.name:
+        return
+    line = log[found.end() :].lstrip("\n").partition("\n")[0]
+    words = set(re.findall(r"\w+", line))
+    for option in request.options:
+        name, _, value = option.removeprefix("-D").partition("=")
+        if option.startswith("-D") and name in words:
+            raise InputError(
+                f"{request.name}: define {name} = {value} changes CUDA's own headers, which use "
+                "this name: give the macro another name"
+            )
 
 
 def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:

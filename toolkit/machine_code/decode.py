@@ -114,7 +114,7 @@ def _instructions(
         try:
             yield _instruction(record, address, source)
         except OperandError as error:
-            where = f" ({source.file}, line {source.line})" if source else ""
+            where = f" ({source.shown})" if source else ""
             reason = tensor_core_refusal(record["opcode"].partition(".")[0])
             raise UnsupportedError(
                 f"{_shown(_text(record['opcode'], *_parts(record)))} at {address:#06x} of "

@@ -117,3 +117,63 @@ HEADER_OF: Mapping[str, str] = MappingProxyType(
     {name: header for header, macros in _MACROS.items() for name in macros}
     | dict.fromkeys(_TYPES, "stdint.h")
 )
+
+# What a source with host code is given beside these: headers of C++ whose declarations device code
+# may use are those of CUDA; nvcc takes the host's.
+_OF_LIBCUDACXX = (
+    "array",
+    "complex",
+    "functional",
+    "limits",
+    "tuple",
+    "type_traits",
+    "utility",
+)
+# The parts of CUB for blocks and warps; the others are launched by the host.
+_OF_CUB = (
+    "block/block_discontinuity",
+    "block/block_exchange",
+    "block/block_histogram",
+    "block/block_load",
+    "block/block_radix_sort",
+    "block/block_reduce",
+    "block/block_scan",
+    "block/block_store",
+    "warp/warp_reduce",
+    "warp/warp_scan",
+)
+#: by the name of the namespace whose use says that a kernel needs them
+DEVICE_SIDE_HEADERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "std": {
+            name: f"{_ONCE}#include <cuda/std/{name}>\n"
+            "namespace std { using namespace cuda::std; }\n"
+            for name in _OF_LIBCUDACXX
+        },
+        "cub": {"cub/cub.cuh": _ONCE + "".join(f"#include <cub/{name}.cuh>\n" for name in _OF_CUB)},
+    }
+)
+
+_FUNCTIONS_IN_STD = (
+    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 "
+    "expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp lgamma "
+    "llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow "
+    "remainder remquo rint round scalbln scalbn signbit sin sinh sqrt tan tanh tgamma trunc "
+    "memcpy memset"
+)
+
+# Read before a source with host code, as nvcc reads <math.h>, <limits.h> and the like.
+PRELUDE = (
+    "".join(f"#include <{name}>\n" for name in ("math.h", "limits.h", "stdint.h", "stdlib.h"))
+    + "#define register\n"  # C++17 has no such word
+    + "typedef unsigned short ushort;\ntypedef unsigned int uint;\ntypedef unsigned long ulong;\n"
+    + "namespace std {\n"
+    + "".join(f"using ::{name};\n" for name in _FUNCTIONS_IN_STD.split())
+    + """class string;
+class ostream;
+template <class T, class A = void> class vector;
+template <class T> constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
+template <class T> constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
+}
+"""
+)

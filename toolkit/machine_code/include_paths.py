@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from analysis.errors import InputError
 from toolkit.machine_code.cuda_tools import files_of_wheel
 from toolkit.machine_code.host_macros import HEADER_OF, HOST_HEADERS
-from toolkit.store.user_files import MOST_BYTES, check_regular
+from toolkit.store.user_files import MOST_BYTES, check_regular, read_file
 from toolkit.store.watched_files import files_of, folders_of
 
 REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
@@ -26,31 +27,36 @@ CURAND_REMEDY = REMEDY.replace("install", "install 'nvidia-curand==10.4.0.*'")
 # The word anywhere counts: a comment or the end of a line may stand within a directive. Options
 # that read files have it in their names, or one of the others.
 _READS_OTHER_FILES = re.compile(r"include|pch|optf|options-file")
-_OF_OURS = re.compile(rf'#[ \t]*include[ \t]*[<"](?:{"|".join(HOST_HEADERS)})[">]')
+_INCLUDED = re.compile(r'#[ \t]*include[ \t]*[<"]([^">\n]+)[">]')
 _CONTINUED = re.compile(r"(?:\\|\?\?/)\s+")  # `??/` is a backslash up to C++14
 _WHEEL, _ONE_OF_ITS_FILES = "nvidia-cuda-runtime", "cuda_fp16.h"
 
 _OF_CUDA = re.compile(
     r"cuda|nv/|cub/|thrust/|cooperative_groups|curand|device_|mma\.|sm_|vector_|builtin_types"
 )
-_OF_THE_HOST = (
-    "algorithm array chrono ctime fstream functional iomanip iostream limits map memory numeric "
-    "random sstream stdexcept string sys/time.h time.h tuple type_traits utility vector"
+# Headers without device code: of C and C++, of POSIX, and of libraries for hosts.
+_OF_THE_HOST = re.compile(
+    r"[a-z_]+|c?(?:algorithm|bits|complex|ctype|errno|fcntl|fenv|getopt|inttypes|locale|malloc|memory"
+    r"|omp|pthread|setjmp|signal|stdarg|stdatomic|string|strings|time|unistd|wchar|windows|mpi|x86intrin"
+    r"|immintrin|emmintrin|xmmintrin|nvtx3?|nvToolsExt|nvml|gl\w*|png|zlib|dirent|sched|semaphore"
+    r"|direct|io|conio|process)\.h"
+    r"|(?:sys|bits|GL|GLFW|arpa|netinet|linux|nvtx3|torch|ATen|c10|boost|Eigen|opencv2?|experimental)/.*"
+    r"|helper_(?!math)\w+\.h(?:pp)?|exception\.h|timer\.h|cu(?:blas|fft|sparse|solver|rand|dnn)\w*(?<!_kernel)\.h"
 )
 _REFERENCE = re.compile(r"(texture|surface) is not a template")
 _OBJECTS = {
     "texture": "take a cudaTextureObject_t as a parameter",
     "surface": "take a cudaSurfaceObject_t as a parameter",
 }
-_HOST_REMEDY = "put it between #ifndef __CUDACC_RTC__ and #endif"
 
 
-def includes(text: str) -> bool:
+def includes(text: str, given: Mapping[str, str] = HOST_HEADERS) -> bool:
     """True if a source or an option may read other files: false only if it certainly does not.
 
-    The headers that NVRTC is given are no files: they go before any file of their names.
+    The headers that NVRTC is `given` are no files: they go before any file of their names.
     """
-    return bool(_READS_OTHER_FILES.search(_CONTINUED.sub("", _OF_OURS.sub("", text))))
+    without = _INCLUDED.sub(lambda found: "" if found[1] in given else found[0], text)
+    return bool(_READS_OTHER_FILES.search(_CONTINUED.sub("", without)))
 
 
 def include_options(source: str, folder: Path | None) -> list[str]:
@@ -60,12 +66,27 @@ def include_options(source: str, folder: Path | None) -> list[str]:
     return [f"--include-path={place}" for place in (*filter(None, [folder]), *_folders_of_cuda())]
 
 
+def in_folders_of_cuda(header: str) -> bool:
+    """True if CUDA's headers, as they are installed here, have one of this name."""
+    return any((folder / header).is_file() for folder in _folders_of_cuda())
+
+
 def files_read(path: Path, source: str, options: Sequence[str]) -> list[Path]:
     """Files that the compiler reads for a source at `path`, and paths where it looks for them."""
     read = [Path(option.rpartition("=")[2]) for option in options if _reads_a_file(option)]
     if includes(source):
         read += files_of(path, folders_of(options), source)[1:]
     return read
+
+
+def text_with_headers(source: str, name: str, folder: Path | None, options: Sequence[str]) -> str:
+    """The source, then the headers of the user that it includes: kernels may stand there."""
+    texts = [source]
+    if folder is not None and includes(source):
+        for path in files_of(folder / name, folders_of(options), source)[1:]:
+            with suppress(OSError, ValueError):
+                texts.append(read_file(path).decode())
+    return "\n".join(texts)
 
 
 def check_readable(source: str, name: str, folder: Path | None, options: Sequence[str]) -> None:
@@ -94,33 +115,43 @@ DEVICE_LAUNCH = (
 )
 
 
+def is_of_host(header: str) -> bool:
+    """True for a header that is known to have no device code."""
+    return _OF_THE_HOST.fullmatch(header) is not None
+
+
 def explained(message: str) -> str:
     """A message of the compiler, with the remedy where it is about what NVRTC leaves out.
 
-    >>> explained('could not open source file "vector" (no directories in search list)')
-    'vector is a header of the host: put it between #ifndef __CUDACC_RTC__ and #endif'
     >>> explained('identifier "INFINITY" is undefined')
     'identifier "INFINITY" is undefined: #include <math.h>'
     """
-    if "considered a host" in message:
-        return f"this is host code, and only kernels are compiled here: {_HOST_REMEDY}"
     undefined = re.search(r'identifier "(\w+)" is undefined', message)
     if undefined and undefined[1] in HEADER_OF:
         return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
     message = _REFERENCE.sub(
         lambda found: f"CUDA 12 has no {found[1]} references: {_OBJECTS[found[1]]}", message
     )
+    incomplete = re.search(r'incomplete type "(?:const )?(std::\w+)', message)
+    if incomplete:
+        return f"{incomplete[1]} is a type of the host, which device code cannot use"
     missing = re.search(r'(?:cannot|could not) open source file "([^"]+)"', message)
     if missing is None:
         is_launch = re.search("device-side kernel launch|kernel launch from __device__", message)
         return DEVICE_LAUNCH if is_launch else message
-    name = missing[1]
-    if name in _OF_THE_HOST.split():
-        return f"{name} is a header of the host: {_HOST_REMEDY}"
-    if _OF_CUDA.match(name):
-        remedy = CURAND_REMEDY if name.startswith("curand") else REMEDY
-        return f"{name} of CUDA is not installed: {remedy}"
-    return f"there is no {name} beside the source: name its folder: --option -IFOLDER"
+    return explained_missing(missing[1])
+
+
+def explained_missing(header: str) -> str:
+    """What to do about a header that is not found.
+
+    >>> explained_missing("tile.cuh")
+    'there is no tile.cuh beside the source: name its folder: --option -IFOLDER'
+    """
+    if _OF_CUDA.match(header):
+        remedy = CURAND_REMEDY if header.startswith("curand") else REMEDY
+        return f"{header} of CUDA is not installed: {remedy}"
+    return f"there is no {header} beside the source: name its folder: --option -IFOLDER"
 
 
 @cache

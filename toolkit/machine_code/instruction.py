@@ -131,6 +131,15 @@ class SourceLine:
             return ()
         return ((self.caller.file, self.caller.line), *self.caller.callers)
 
+    @property
+    def shown(self) -> str:
+        """The line of the kernel for messages, then the line of the function inlined there."""
+        own = f"{self.file}, line {self.line}"
+        if self.caller is None:
+            return own
+        file, line = self.callers[-1]
+        return f"{file}, line {line}, which calls {own}"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instruction:

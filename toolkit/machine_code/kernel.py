@@ -50,6 +50,7 @@ from toolkit.machine_code.demangled import parameters_of
 from toolkit.machine_code.elf import OBJECT, CubinFile, Symbol, cubin_file
 from toolkit.machine_code.include_paths import DEVICE_LAUNCH
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
+from toolkit.machine_code.left_out import LeftOut
 from toolkit.machine_code.signature import Declared, DeclaredVariable, declared_variables
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ class Kernel:
     origin: Path | None = None  #: file of the machine code, if it was compiled elsewhere
     is_foreign: bool = False  #: it was compiled elsewhere: an edit of the source changes nothing
     notes: tuple[str, ...] = ()  #: which code of a file was chosen, and what its source lacks
+    left_out: tuple[LeftOut, ...] = ()  #: host code of the source, which was not compiled
 
     @classmethod
     def from_image(cls, image: bytes, name: str | None = None) -> Kernel:

@@ -16,6 +16,7 @@ from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.chosen_code import chosen_code
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
 from toolkit.machine_code.containers import HEAD_BYTES, Form, form_of
+from toolkit.machine_code.include_paths import text_with_headers
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.signature import signature
@@ -59,6 +60,7 @@ def compile_kernel(
         if isinstance(target, str)
         else nearest_compilable(target.compute_capability, supported_architectures())
     )
+    folder = Path(source).resolve().parent if is_file and name is None else folder
     cubin = compile_cubin(
         str(text),
         name=file,
@@ -66,13 +68,14 @@ def compile_kernel(
         arch=architecture,
         defines=defines,
         options=options,
-        folder=Path(source).resolve().parent if is_file and name is None else folder,
+        folder=folder,
         headers=headers,
     )
+    whole = text_with_headers(str(text), file, folder, options)
     return replace(
         cubin,
         resources=replace(cubin.resources, note=note),
-        declared=signature(str(text), cubin.name),
+        declared=signature(whole, cubin.name),
         target=target if isinstance(target, str) else target.sm_arch,
         file=Path(file).name,
         source=str(text),

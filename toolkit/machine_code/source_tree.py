@@ -269,7 +269,12 @@ def parsed(text: str, kernel: str, defines: Mapping[str, object]) -> KernelSourc
 
 def tree_of(text: str) -> Node:
     """The tree of a source, without what the grammar does not know; places are those of `text`."""
-    return Parser(CUDA).parse(UNKNOWN.sub(_blank, text.encode())).root_node
+    return Parser(CUDA).parse(without_unknown(text.encode())).root_node
+
+
+def without_unknown(content: bytes) -> bytes:
+    """The text with spaces in place of what the grammar does not know."""
+    return UNKNOWN.sub(_blank, content)
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -53,16 +53,6 @@ def test_a_header_beside_the_source_is_found(tmp_path):
     )
 
 
-def test_headers_of_the_host_and_host_code_are_named():
-    remedy = "put it between #ifndef __CUDACC_RTC__ and #endif"
-    assert refused("\n#include <vector>\n") == (
-        f"my.cu, line 2: vector is a header of the host: {remedy}"
-    )
-    assert refused("__global__ void k() {}\nint main() { return 0; }") == (
-        f"my.cu, line 2: this is host code, and only kernels are compiled here: {remedy}"
-    )
-
-
 BEGINNING = "".join(f"#include <{name}>\n" for name in HOST_HEADERS)
 
 

@@ -52,11 +52,7 @@ class Source:
 
 def refuse(instruction: Instruction, reason: str) -> NoReturn:
     """Raise UnsupportedError with the form, the place, and the source line if it is known."""
-    where = (
-        f" ({instruction.source.file}, line {instruction.source.line})"
-        if instruction.source
-        else ""
-    )
+    where = f" ({instruction.source.shown})" if instruction.source else ""
     raise UnsupportedError(f"{instruction.located}{where}: {reason}")
 
 

@@ -1,0 +1,271 @@
+"""Each kernel that a .cu file launches: does it compile and execute as the file stands?
+
+`python -m validation public-sources FOLDER --record FILE.jsonl` takes a folder that holds the
+repositories of repositories.toml, each in a folder of its last name. A second run goes on where the
+record ends. `--table` prints the record as a table.
+
+Arguments are made up: 2^18 elements behind each pointer, small numbers for values. "Executes" means
+that no construct is refused; an access outside of the made-up arrays is a column of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.errors import LaunchError, ToolkitError, UnsupportedError
+from toolkit import simulate
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.elf import cubin_file
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.nvcc import compile_with_nvcc
+from toolkit.machine_code.signature import signature
+from validation.public_sources.launched import Launched, launched_kernels, side_of
+from validation.public_sources.names import candidates
+
+ARCH = "sm_90"
+ELEMENTS = 2**18
+MOST_INSTRUCTIONS = 5_000_000
+MOST_NAMES = 3  # instantiations of a template that are tried
+_LIMIT = "did not end within"  # in the message of a launch that exceeds them
+# Why a kernel is counted apart: its code, or what it includes, has one of these.
+APART = {
+    "tensor cores": ("wmma", "mma.sync", "HMMA", "wgmma", "ldmatrix", "mma::", "nvcuda", "MMA_"),
+    "cutlass or cute": ("cute/", "cutlass/"),
+    "dynamic parallelism": ("cudaLaunchDevice", "cdp"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Result for one kernel. Texts are errors, None if there is none."""
+
+    repository: str
+    file: str
+    kernel: str
+    name: str | None
+    compile_s: float
+    compiles: str | None
+    untouched: str | None  # error of nvcc on the file
+    left_out: int
+    executes: str
+    outputs: str
+    apart: str | None
+
+
+def take(folder: Path, record: Path, only: Sequence[str], cubins: Path | None) -> None:
+    """Append a row for each kernel that the record lacks."""
+    known = {(row["repository"], row["file"], row["kernel"]) for row in rows_of(record)}
+    for repository in sorted(path for path in folder.iterdir() if path.is_dir()):
+        if only and repository.name not in only:
+            continue
+        for kernel in launched_kernels(repository):
+            file = kernel.path.relative_to(repository).as_posix()
+            if (repository.name, file, kernel.name) in known:
+                continue
+            row = _row(repository, file, kernel, cubins)
+            with record.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(asdict(row)) + "\n")
+
+
+def rows_of(record: Path) -> list[dict[str, Any]]:
+    if not record.exists():
+        return []
+    return [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+
+
+def _row(repository: Path, file: str, kernel: Launched, cubins: Path | None) -> Row:
+    text = kernel.path.read_text(encoding="utf-8", errors="replace")
+    options = ["-lineinfo", *_folders(repository)]
+    untouched, image = _by_nvcc(kernel.path, text, options, cubins, f"{repository.name}+{file}")
+    symbols = cubin_file(image).kernels if image else []
+    side = side_of(kernel.path, text)
+    found, error, seconds, name = None, None, 0.0, None
+    for one in list(dict.fromkeys(candidates(kernel, side, symbols)))[:MOST_NAMES]:
+        started = time.perf_counter()
+        try:
+            found = compile_cubin(
+                text,
+                name=kernel.path.name,
+                kernel=one,
+                arch=ARCH,
+                options=options,
+                folder=kernel.path.parent,
+            )
+            name, error, seconds = one, None, time.perf_counter() - started
+            break
+        except ToolkitError as refused:
+            error = error or str(refused)
+    executes, outputs = "not compiled", "-"
+    if found is not None:
+        sources = "\n".join(one.decode() for one in side.contents.values())
+        found = replace(found, source=sources)
+        twin = _twin(found, image, symbols)
+        made = signature(sources, kernel.name)
+        executes, first = _executed(found, made)
+        outputs = "no cubin of nvcc" if twin is None else _compared(first, twin, made)
+    return Row(
+        repository=repository.name,
+        file=file,
+        kernel=kernel.name,
+        name=name,
+        compile_s=seconds,
+        compiles=error,
+        untouched=untouched,
+        left_out=len(found.left_out) if found else 0,
+        executes=executes,
+        outputs=outputs,
+        apart=_apart(side, kernel.name, error, executes),
+    )
+
+
+def _folders(repository: Path) -> list[str]:
+    """Folders of headers that the repository's own build names."""
+    common = repository / "Common"
+    return [f"-I{common}"] if common.is_dir() else []
+
+
+def _by_nvcc(
+    path: Path, text: str, options: Sequence[str], cubins: Path | None, key: str
+) -> tuple[str | None, bytes | None]:
+    """The error of nvcc, or the cubin of the untouched file, which `cubins` keeps."""
+    kept = cubins / key.replace("/", "+") if cubins else None
+    if kept and (ready := kept.with_name(f"{kept.name}.cubin")).exists():
+        return None, ready.read_bytes()
+    if kept and (failed := kept.with_name(f"{kept.name}.err")).exists():
+        return failed.read_text(encoding="utf-8"), None
+    try:
+        image = compile_with_nvcc(
+            text, name=path.name, folder=path.parent, arch=ARCH, options=options
+        )
+    except ToolkitError as error:
+        if kept:
+            failed.write_text(str(error), encoding="utf-8")
+        return str(error), None
+    if kept:
+        ready.write_bytes(image)
+    return None, image
+
+
+def _twin(kernel: Kernel, image: bytes | None, symbols: Sequence[str]) -> Kernel | None:
+    """The same kernel in nvcc's cubin."""
+    if image is None or kernel.symbol not in symbols:
+        return None
+    try:
+        return replace(Kernel.from_image(image, kernel.symbol), source=kernel.source)
+    except ToolkitError:
+        return None
+
+
+def _executed(kernel: Kernel, declared: Any) -> tuple[str, Any]:
+    """What happened, and the outputs."""
+    grid, block = _geometry(kernel)
+    try:
+        found = simulate(
+            kernel,
+            grid=grid,
+            block=block,
+            arguments=_arguments(kernel, declared),
+            dynamic_shared_bytes=16384,
+            max_instructions=MOST_INSTRUCTIONS,
+            predict=False,
+            workers=1,  # blocks that race write in the same order
+        )
+    except UnsupportedError as error:
+        return f"refused: {error}", None
+    except LaunchError as error:
+        return f"{'too long' if _LIMIT in str(error) else 'fault'}: {error}", None
+    except ToolkitError as error:
+        return f"error: {error}", None
+    return "executes", found.outputs
+
+
+def _geometry(kernel: Kernel) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    text = kernel.source or ""
+    block = kernel.required_block or ((16, 16) if "threadIdx.y" in text else (256,))
+    if kernel.max_threads and int(np.prod(block)) > kernel.max_threads:
+        block = (kernel.max_threads,)
+    axes = zip(kernel.cluster, "xyz", strict=True)
+    return tuple((2 if f"blockIdx.{axis}" in text else 1) * size for size, axis in axes), tuple(
+        block
+    )
+
+
+def _arguments(kernel: Kernel, declared: Any) -> list[Any]:
+    rng = np.random.default_rng(1)
+    known = declared if declared and len(declared) == len(kernel.parameters) else None
+    made: list[Any] = []
+    for position, parameter in enumerate(sorted(kernel.parameters, key=lambda one: one.ordinal)):
+        one = known[position] if known else None
+        if one.pointer if one else parameter.size == 8:
+            dtype = np.dtype((one.dtype if one else None) or "float32")
+            whole = dtype.kind in "iu"
+            values = rng.integers(0, 16, ELEMENTS) if whole else rng.random(ELEMENTS)
+            made.append(values.astype(dtype))
+        elif one and one.kind == "float":
+            made.append(np.dtype(one.dtype).type(1.5))
+        elif parameter.size in (1, 2, 4, 8):
+            made.append(np.dtype(f"int{8 * parameter.size}").type(64))
+        else:
+            made.append(np.void(bytes(parameter.size)))
+    return made
+
+
+def _compared(first: Any, twin: Kernel, declared: Any) -> str:
+    executes, second = _executed(twin, declared)
+    if first is None or second is None:
+        return "-" if first is None and second is None else f"nvcc's cubin: {executes}"
+    pairs = list(zip(first, second, strict=True))
+    if all(a.tobytes() == b.tobytes() for a, b in pairs):
+        return "equal"
+    close = all(np.allclose(a, b, rtol=1e-4, atol=1e-6, equal_nan=True) for a, b in pairs)
+    return "rounding" if close else "differ"
+
+
+def _apart(side: Any, name: str, error: str | None, executes: str) -> str | None:
+    """Why a kernel that does not execute is counted apart; None if it is not."""
+    if error is None and not executes.startswith("refused"):
+        return None
+    roots = [item for item in side.roots if name.encode() in item.names]
+    from toolkit.machine_code.source_items import reached
+
+    needed = reached(side.items, roots)[0]
+    code = b" ".join(item.text for item in needed).decode(errors="replace")
+    includes = " ".join(item.text.decode(errors="replace") for item in side.missing)
+    for reason, marks in APART.items():
+        if any(mark in code or mark in includes for mark in marks):
+            return reason
+    if side.missing_for_device:
+        return f"not there: {side.missing_for_device[0][1]}"
+    return None
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A row per repository, and the sum."""
+    head = "repository", "kernels", "apart", "counted", "compile", "execute", "nvcc", "equal"
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    by_repository: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_repository[row["repository"]].append(row)
+    for name, group in [*sorted(by_repository.items()), ("all", list(rows))]:
+        counted = [row for row in group if row["apart"] is None]
+        ran = [row for row in counted if row["executes"].startswith(("executes", "fault", "too"))]
+        outputs = Counter(row["outputs"] for row in counted)
+        numbers = (
+            len(group),
+            len(group) - len(counted),
+            len(counted),
+            sum(row["compiles"] is None for row in counted),
+            len(ran),
+            sum(row["untouched"] is None for row in counted),
+            outputs["equal"] + outputs["rounding"],
+        )
+        yield f"| {name} | " + " | ".join(map(str, numbers)) + " |"
