@@ -68,12 +68,17 @@ def redux(i: Lowering) -> None:
     i.form("d u32", "REDUX", flags=flags, aux=i.choice(REDUCTIONS, REDUCTIONS["AND"]))
 
 
-@on_words("R2UR", modifiers="BROADCAST")
+@on_words("R2UR", modifiers="BROADCAST OR")
 def r2ur(i: Lowering) -> None:
-    """[predicate out: lanes with a different value,] d, a; .BROADCAST takes one lane's too."""
-    form = "P d u32" if is_predicate(i.operands[0]) else "d u32"
-    if to_uniform(i.operands[-2]):
-        i.form(form, flags=TO_UNIFORM)
+    """[predicate out: lanes with a different value,] d, a; .BROADCAST takes one lane's too.
+
+    .OR leaves the predicate true where it is true already: of several words any may differ.
+    """
+    differs = [x for x in i.operands[:1] if is_predicate(x)]
+    before = differs if "OR" in i.modifiers else []
+    form = f"{'P' if differs else ''} d u32{' p' if before else ''}"
+    if to_uniform(i.operands[-2]) and ("OR" not in i.modifiers or differs):
+        i.form(form, operands=(*i.operands, *before), flags=TO_UNIFORM)
 
 
 @opcode("S2R", "S2UR")
