@@ -1,4 +1,7 @@
-"""`python -m validation size`: sizes of folders, and their growth against a commit."""
+"""`python -m validation size`: sizes of folders, and their growth against a commit.
+
+`python -m validation census FOLDER`: the opcodes of cubins, and which of them are not executed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,11 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from analysis.errors import ToolkitError
+from validation.census.build import build
+from validation.census.count import Census
 from validation.size import sizes, table
 
 
@@ -15,7 +22,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     size = commands.add_parser("size", help="code tokens of each folder; nothing fails")
     size.add_argument("--against", metavar="COMMIT", help="also show the growth since a commit")
+    census = commands.add_parser("census", help="opcodes of all cubins below a folder")
+    census.add_argument("folder", type=Path, metavar="FOLDER")
+    census.add_argument(
+        "--build",
+        nargs="+",
+        metavar="ARCH",
+        help="first compile the kernels of the census with nvcc, for sm_75, sm_80 ...",
+    )
     chosen = parser.parse_args(argv)
+    if chosen.command == "census":
+        return _census(chosen.folder, chosen.build or [])
     try:
         before = sizes(chosen.against) if chosen.against else None
     except subprocess.CalledProcessError:
@@ -24,6 +41,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 1
     print("\n".join(table(sizes(), before)))
+    return 0
+
+
+def _census(folder: Path, architectures: list[str]) -> int:
+    try:
+        if architectures:
+            build(folder, architectures)
+        found = Census()
+        for path in sorted(folder.rglob("*.cubin")):
+            found.add(str(path.relative_to(folder)), path.read_bytes())
+    except ToolkitError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not found.kernels:
+        print(f"{folder}: no .cubin file there: compile some, or pass --build", file=sys.stderr)
+        return 1
+    print("\n".join(found.lines()))
     return 0
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from analysis.errors import ToolkitError
 from toolkit.machine_code.decode import decode
@@ -86,6 +85,24 @@ class Census:
             if not form.is_of_tensor_cores
         ]
         return sorted(found, key=lambda x: (-x[2], x[0]))
+
+    def lines(self) -> list[str]:
+        """The census as text: kernels, forms, and what is not executed, ranked by kernels."""
+        known = len(self.seen) - len(self.refused)
+        theirs = sum(form.is_of_tensor_cores for form in self.refused)
+        lines = [
+            f"{arch:7} {len(kernels):>6,} kernels" for arch, kernels in sorted(self.kernels.items())
+        ]
+        lines.append(
+            f"{len({form.words for form in self.seen}):,} opcodes with modifiers in "
+            f"{len(self.seen):,} forms; {known:,} are executed, {theirs:,} are of tensor cores"
+        )
+        for form, reason, kernels in self.unknown():
+            archs = " ".join(sorted({arch for arch, _ in self.seen[form]}))
+            lines.append(
+                f"{kernels:>5} {form.words} {form.operands} ({archs}): {reason.rpartition(': ')[2]}"
+            )
+        return lines
 
 
 def _forms(records: Iterable[Mapping[str, str]]) -> dict[Form, list[Mapping[str, str]]]:

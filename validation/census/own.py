@@ -106,12 +106,15 @@ def _math() -> Iterator[Source]:
         rows += _calls(kind, "isfinite isinf isnan signbit", "a")
         helper = f"""
 template <class T> __device__ T both(T a, int w) {{ T x, y; int e;
-  switch (w) {{ case 0: sincos{suffix}(a, &x, &y); return x + y; case 1: sincospi{suffix}(a, &x, &y); return x + y;
+  switch (w) {{ case 0: sincos{suffix}(a, &x, &y); return x + y;
+  case 1: sincospi{suffix}(a, &x, &y); return x + y;
   case 2: x = frexp{suffix}(a, &e); return x + e; case 3: x = modf{suffix}(a, &y); return x + y;
   default: x = remquo{suffix}(a, a + 3, &e); return x + e; }} }}
 """
         rows += [(kind, f"both<{kind}>(a, {w})") for w in range(5)]
-        rows += [(f"{kind} {kind}", f"a {op} b") for op in "+ - * / < == <= !=".split()]
+        rows += [
+            (f"{kind} {kind}", f"a {op} b") for op in ["+", "-", "*", "/", "<", "==", "<=", "!="]
+        ]
         source = _file(f"math_{kind}", rows)
         yield Source(name=source.name, text=source.text.replace("#define I", helper + "#define I"))
         if kind == "float":
@@ -164,10 +167,45 @@ def _integer_intrinsics() -> Source:
     simd2 = [
         f"__{x}{n}"
         for n in (2, 4)
-        for x in "vabsdiffs vabsdiffu vadd vaddss vaddus vavgs vavgu vcmpeq vcmpges vcmpgeu vcmpgts "
-        "vcmpgtu vcmples vcmpleu vcmplts vcmpltu vcmpne vhaddu vmaxs vmaxu vmins vminu vsads vsadu "
-        "vseteq vsetges vsetgeu vsetgts vsetgtu vsetles vsetleu vsetlts vsetltu vsetne vsub vsubss "
-        "vsubus".split()
+        for x in [
+            "vabsdiffs",
+            "vabsdiffu",
+            "vadd",
+            "vaddss",
+            "vaddus",
+            "vavgs",
+            "vavgu",
+            "vcmpeq",
+            "vcmpges",
+            "vcmpgeu",
+            "vcmpgts",
+            "vcmpgtu",
+            "vcmples",
+            "vcmpleu",
+            "vcmplts",
+            "vcmpltu",
+            "vcmpne",
+            "vhaddu",
+            "vmaxs",
+            "vmaxu",
+            "vmins",
+            "vminu",
+            "vsads",
+            "vsadu",
+            "vseteq",
+            "vsetges",
+            "vsetgeu",
+            "vsetgts",
+            "vsetgtu",
+            "vsetles",
+            "vsetleu",
+            "vsetlts",
+            "vsetltu",
+            "vsetne",
+            "vsub",
+            "vsubss",
+            "vsubus",
+        ]
     ]
     rows += _calls("u32", " ".join(simd1), "a") + _calls("u32 u32", " ".join(simd2), "a, b")
     dpx3 = [
@@ -190,7 +228,7 @@ def _integer_intrinsics() -> Source:
             rows.append(
                 (
                     "u32 u32",
-                    f"[&] {{ bool p, q; auto x = __vib{x}_{k}(a, b, &p, &q); return x + p + 2 * q; }}()",
+                    f"[&] {{ bool p, q; auto x = __vib{x}_{k}(a, b, &p, &q); return x + p + 2 * q; }}()",  # noqa: E501
                 )
             )
     return _file("intrinsics_integer", rows)
@@ -198,10 +236,13 @@ def _integer_intrinsics() -> Source:
 
 def _operators() -> Source:
     rows = []
-    for kind in "schar uchar short ushort int u32 ll ull i128 u128".split():
+    for kind in ["schar", "uchar", "short", "ushort", "int", "u32", "ll", "ull", "i128", "u128"]:
         both = f"{kind} {kind}"
-        rows += [(both, f"({kind})(a {op} b)") for op in "+ - * / % & | ^ << >>".split()]
-        rows += [(both, f"a {op} b") for op in "< <= == !=".split()]
+        rows += [
+            (both, f"({kind})(a {op} b)")
+            for op in ["+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"]
+        ]
+        rows += [(both, f"a {op} b") for op in ["<", "<=", "==", "!="]]
         rows += [
             (both, "a < b ? a : b"),
             (kind, f"({kind})(a / 7)"),
@@ -212,7 +253,20 @@ def _operators() -> Source:
             (f"{kind} {kind} {kind}", f"({kind})(a * b + c)"),
             (f"{kind} {kind} {kind}", f"({kind})((a & b) | ~c)"),
         ]
-    kinds = "schar uchar short ushort int u32 ll ull float double half_t bf16_t".split()
+    kinds = [
+        "schar",
+        "uchar",
+        "short",
+        "ushort",
+        "int",
+        "u32",
+        "ll",
+        "ull",
+        "float",
+        "double",
+        "half_t",
+        "bf16_t",
+    ]
     for x in kinds:
         rows += [(x, f"({y})a") for y in kinds if x != y and {x, y} != {"half_t", "bf16_t"}]
     return _file("operators", rows)
@@ -263,8 +317,11 @@ def _conversions() -> Source:
     ):
         for kind in kinds:
             x = f"__nv_{name}_{kind}"
-            rows += [(t, f"({x})a") for t in "float double half_t bf16_t int u32 short ll".split()]
-            rows += [(x, f"(float)a"), (x, "(half_t)a"), (x, "(int)a"), (x, "(bf16_t)a")]
+            rows += [
+                (t, f"({x})a")
+                for t in ["float", "double", "half_t", "bf16_t", "int", "u32", "short", "ll"]
+            ]
+            rows += [(x, "(float)a"), (x, "(half_t)a"), (x, "(int)a"), (x, "(bf16_t)a")]
             for n, t in (("x2", "float2"), ("x4", "float4"), ("x2", "half2_t"), ("x2", "bf162_t")):
                 v = f"__nv_{name}{n}_{kind}"
                 rows += [(t, f"({v})a")]
@@ -275,8 +332,8 @@ def _conversions() -> Source:
 
 def _halves() -> Source:
     rows = []
-    one = "hceil hcos hexp hexp10 hexp2 hfloor hlog hlog10 hlog2 hrcp hrint hrsqrt hsin hsqrt htanh htanh_approx htrunc __habs __hneg"
-    two = "__hadd __hsub __hmul __hdiv __hadd_sat __hsub_sat __hmul_sat __hadd_rn __hmul_rn __hmax __hmin __hmax_nan __hmin_nan"
+    one = "hceil hcos hexp hexp10 hexp2 hfloor hlog hlog10 hlog2 hrcp hrint hrsqrt hsin hsqrt htanh htanh_approx htrunc __habs __hneg"  # noqa: E501
+    two = "__hadd __hsub __hmul __hdiv __hadd_sat __hsub_sat __hmul_sat __hadd_rn __hmul_rn __hmax __hmin __hmax_nan __hmin_nan"  # noqa: E501
     compares = "__heq __hne __hlt __hle __hgt __hge __hequ __hneu __hltu __hleu __hgtu __hgeu"
     for x in ("half_t", "bf16_t"):
         rows += _calls(x, one + " __hisnan __hisinf", "a") + _calls(
@@ -284,7 +341,7 @@ def _halves() -> Source:
         )
         rows += _calls(f"{x} {x} {x}", "__hfma __hfma_sat __hfma_relu", "a, b, c")
     ones = " ".join(re.sub(r"^h", "h2", n) if n.startswith("h") else n + "2" for n in one.split())
-    twos = "__hadd2 __hsub2 __hmul2 __h2div __hadd2_sat __hsub2_sat __hmul2_sat __hadd2_rn __hmul2_rn __hmax2 __hmin2 __hmax2_nan __hmin2_nan"
+    twos = "__hadd2 __hsub2 __hmul2 __h2div __hadd2_sat __hsub2_sat __hmul2_sat __hadd2_rn __hmul2_rn __hmax2 __hmin2 __hmax2_nan __hmin2_nan"  # noqa: E501
     compares2 = " ".join(f"{n}2" for n in compares.split())
     masks = " ".join(f"{n}2_mask" for n in compares.split())
     every = " ".join(n.replace("__h", "__hb") + "2" for n in compares.split())
@@ -312,7 +369,7 @@ def _instructions(arch: str) -> Iterator[Source]:
         elif text:
             for instruction in _spread(text):
                 lines.append(assembly(_named(group, number, instruction), instruction))
-                number += 1
+                number += 1  # noqa: SIM113
     yield from finished()
 
 

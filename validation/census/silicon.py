@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def _control(word: int) -> int:
 
 
 def _timed(word: int) -> int:
+    """The instruction with such control bits."""
     return word & (1 << _CONTROL) - 1 | _control(word) << _CONTROL
 
 
@@ -148,15 +150,16 @@ def forms(folder: Path) -> dict[str, str]:
     kernel = template()
     sentinels = {_DESTINATION: kernel.d, _A: kernel.a, _B: kernel.b, _C: kernel.c}
     placed = []
-    for word in found.values():
-        word = word & ~(0xF << _GUARD) | 7 << _GUARD
+    for found_word in found.values():
+        word = found_word & ~(0xF << _GUARD) | 7 << _GUARD
         for at, register in sentinels.items():
             if word >> at & 0xFF != 0xFF and (at != _B or word >> _FORM & 7 == _RRR):
                 word = _with(word, at, register)
         placed.append(word)
     texts = _texts(kernel, placed)
     final = []
-    for original, word, text in zip(found.values(), placed, texts, strict=True):
+    for original, renamed, text in zip(found.values(), placed, texts, strict=True):
+        word = renamed
         for at, register in sentinels.items():
             if not re.search(rf"\bR{register}\b", text):  # the field is no register
                 word = _with(word, at, original >> at & 0xFF)
@@ -333,29 +336,40 @@ def recorded(path: Path = RECORDED) -> dict[str, Words]:
     return dict(zip(keys, words.reshape(len(keys), 3, ROWS), strict=True))
 
 
-def simulated(text: str, kernel: tuple[int, int, int, int]) -> Words:
-    """The same of the simulator; `kernel` has the first registers of a, b, c and d."""
-    from tests.probe import State, probe
+def simulated(text: str, kernel: Sequence[int], word: str) -> Words:
+    """The same of the simulator; `kernel` has the first registers of a, b, c and d.
 
+    `word` is that of the instruction, whose immediates may be NaNs with any payload.
+    """
+    from tests.probe import State, instructions, probe
+    from toolkit.machine_code.instruction import Immediate
+
+    bits = int(word, 16) >> 32 & 0xFFFFFFFF
+    (instruction,) = instructions(text)
+    operands = tuple(
+        replace(x, bits=bits) if isinstance(x, Immediate) and "NAN" in x.text else x
+        for x in instruction.operands
+    )
+    body = (replace(instruction, operands=operands),)
     before = data(text.partition(" ")[0])
     after = before.copy()
     for start in range(0, ROWS, LANES):
         state = State()
         rows = before[start : start + LANES]
         for k, register in enumerate(kernel):
-            for word in range(4):
-                state.r[register + word] = rows[:, 4 * k + word]
+            for offset in range(4):
+                state.r[register + offset] = rows[:, 4 * k + offset]
         for p in range(7):
             state.p[p] = sum(int(x >> p & 1) << lane for lane, x in enumerate(rows[:, 11]))
-        end = probe(text, state)
+        end = probe(body, state)
         for k, register in enumerate(kernel):
-            for word in range(4):
-                after[start : start + LANES, 4 * k + word] = end.r[register + word]
-        bits = sum(
+            for offset in range(4):
+                after[start : start + LANES, 4 * k + offset] = end.r[register + offset]
+        predicates = sum(
             np.array([int(end.p[p]) >> lane & 1 for lane in range(LANES)], np.uint32) << p
             for p in range(7)
         )
-        after[start : start + LANES, 15] = bits
+        after[start : start + LANES, 15] = predicates
     return written(before, after)
 
 
@@ -386,11 +400,11 @@ def main(argv: Sequence[str]) -> None:
 def _compare(path: Path) -> None:
     from analysis.errors import ToolkitError
 
-    registers = json.loads(FORMS.read_text(encoding="utf-8"))["registers"]
+    content = json.loads(FORMS.read_text(encoding="utf-8"))
     same, unknown = 0, 0
     for text, want in recorded(path).items():
         try:
-            got = simulated(text, tuple(registers))
+            got = simulated(text, content["registers"], content["forms"][text])
         except ToolkitError as error:
             unknown += 1
             print(f"{text}: {error}")

@@ -4,7 +4,7 @@ R2 is the operand, with R3 where it has 64 bits; R4 is written, with R5 where it
 """
 
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from math import ceil, floor, trunc
 
 import numpy as np
@@ -322,7 +322,7 @@ def test_numbers_to_bytes(name, relu):
 
     def near(form):
         values = list(bytes_as_numbers(name).values())
-        middles = [(x + y) / 2 for x, y in zip(values, values[1:], strict=False)]
+        middles = [(x + y) / 2 for x, y in pairwise(values)]
         chosen = rng.choice(np.array([x for x in values + middles if x], object), 150)
         bits = [form.rounded(x) for x in chosen] + edges(form)
         return [x + k for x in bits for k in (-1, 0, 1) if 0 <= x + k < 1 << form.bits]
@@ -334,7 +334,8 @@ def test_numbers_to_bytes(name, relu):
     a = near(BINARY32)
     columns = {2: a, 3: [*a[40:], *a[:40]], 5: [0xABCD0000 + k for k in range(len(a))]}
     check(f"F2FP.SATFINITE{relu}.{name}.F32.PACK_AB_MERGE_C R4, R2, R3, R5", columns,
-          lambda a, b, c: (c & 0xFFFF) << 16 | byte(BINARY32, a) << 8 | byte(BINARY32, b))  # fmt: skip
+          lambda a, b, c: (c & 0xFFFF) << 16 | byte(BINARY32, a) << 8
+          | byte(BINARY32, b))  # fmt: skip
     h = near(BINARY16)
     columns = {2: packed(h, reversed(h)), 5: [7 * k for k in range(len(h))]}
     check(f"F2FP.SATFINITE{relu}.{name}.F16.UNPACK_B_MERGE_C R4, R2, R5", columns,
@@ -372,7 +373,7 @@ def test_single_precision_with_ten_bits_of_fraction(relu, direction):
 
     def reference(x):
         if form.is_nan(x):
-            return form.nan
+            return 0x7FFFE000
         if relu and form.is_negative(x):
             return 0
         return converted(form, tf32, x, direction.strip(".") or NEAREST) << 13

@@ -123,6 +123,9 @@ OPERATION(TO_F64) {
     u64 r[LANES];
     source_double(w, i, x);
     IVDEP FOR_LANES r[l] = as_bits64(x[l]);
+    if (!(i->flags & SOURCE_HALF)) /* a NaN keeps its sign */
+        FOR_LANES
+            if (x[l] != x[l]) r[l] = (r[l] & ~SIGN64) | (u64)(RAW(0)[l] & SIGN32) << 32;
     RESULT64(r[l]);
 }
 
@@ -133,6 +136,13 @@ OPERATION(TO_HALF) {
     source_double(w, i, x);
     const u32 flags = i->flags | (i->flags & TO_BFLOAT ? BF16 : 0);
     FOR_LANES r[l] = rounded_half(x[l], flags);
+    if (flags & SOURCE_F64) { /* a NaN keeps its sign and the upper bits of its fraction */
+        const u32 bits = flags & BF16 ? 7 : 10, quiet = flags & BF16 ? 0x7fc0u : 0x7e00u;
+        FOR_LANES
+            if (x[l] != x[l])
+                r[l] = (u32)(as_bits64(x[l]) >> 48 & 0x8000u) | quiet |
+                       (u32)(as_bits64(x[l]) >> (52 - bits) & ((1u << bits) - 1));
+    }
     RESULT(r[l]);
 }
 
@@ -194,7 +204,7 @@ OPERATION(UNPACK_BYTES) {
 
 /* Single precision with 10 bits of fraction: to the nearest, ties to even, or toward zero. */
 static inline u32 rounded_tf32(u32 x, u32 flags) {
-    if ((x & ~SIGN32) > INF32) return NAN32;
+    if ((x & ~SIGN32) > INF32) return NAN32 & ~0x1fffu;
     if (flags & RELU && x & SIGN32) return 0;
     return (rounding(flags) ? x : x + 0xfffu + (x >> 13 & 1)) & ~0x1fffu;
 }

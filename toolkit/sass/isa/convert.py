@@ -79,23 +79,26 @@ def f2fp(i: Lowering) -> None:
     byte = i.flags({"RELU": FLAGS["RELU"], "E5M2": BYTE_E5M2})
     match found, [name for name in i.modifiers if "PACK" in name]:
         case ["E4M3" | "E5M2", "F32"], ["PACK_AB_MERGE_C"] if "SATFINITE" in i.modifiers:
-            return i.form("d f32 f32 word", "PACK_BYTES", flags=byte)
+            i.form("d f32 f32 word", "PACK_BYTES", flags=byte)
         case ["E4M3" | "E5M2", "F16"], ["UNPACK_B_MERGE_C"] if "SATFINITE" in i.modifiers:
-            return i.form("d halves word", "PACK_BYTES", flags=byte | BYTES_OF_HALVES)
+            i.form("d halves word", "PACK_BYTES", flags=byte | BYTES_OF_HALVES)
         case ["F16", "E4M3" | "E5M2"], ["UNPACK_B"]:
-            return i.form("d half", "UNPACK_BYTES", flags=byte)
+            i.form("d half", "UNPACK_BYTES", flags=byte)
         case ["TF32", "F32"], ["PACK_B"] if "SATFINITE" not in i.modifiers:
-            return i.form("d f32", "ROUND_TF32", flags=flags)
-        case _ if not set(found) <= {"F16", "BF16", "F32"}:
-            return None
-    match i.operands:
-        case operands if "PACK_AB" in i.modifiers:
+            i.form("d f32", "ROUND_TF32", flags=flags)
+        case _, packs if set(found) <= {"F16", "BF16", "F32"}:
+            pack_halves(i, packs, flags)
+
+
+def pack_halves(i: Lowering, packs: list[str], flags: int) -> None:
+    match packs, i.operands:
+        case ["PACK_AB"], operands:
             pass
-        case [d, a, Register(index=index) as zero] if "MERGE_C" in i.modifiers and index == RZ:
+        case ["MERGE_C"], [d, a, Register(index=index) as zero] if index == RZ:
             operands = (d, zero, a)
         case _:
-            return None
-    return i.form("d f32 f32", "PACK_HALVES", operands=operands, flags=flags)
+            return
+    i.form("d f32 f32", "PACK_HALVES", operands=operands, flags=flags)
 
 
 @opcode("F2I", modifiers=f"FTZ NTZ {INTEGER_NAMES} {ROUNDING_NAMES} F16 BF16 F64", uniform=True)

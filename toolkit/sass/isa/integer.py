@@ -427,8 +427,8 @@ def vabsdiff(i: Lowering) -> None:
 
 @on_words("VABSDIFF4", modifiers="U8 ACC")
 def vabsdiff4(i: Lowering) -> None:
-    """Bytes apart; with .ACC their sum and c"""
-    if "ACC" not in i.modifiers and not is_zero(i.operands[-1]):
-        i.refuse_operand(i.operands[-1], "RZ")
+    """Bytes apart; with .ACC their sum and c, which is not read else"""
     flags = signed_unless(i, "U8") | i.flags(FLAGS)
-    i.form("d word word u32", "ABSDIFF", flags=flags, aux=8)
+    *operands, _ = i.operands
+    operands.append(i.operands[-1] if "ACC" in i.modifiers else Register(file="R", index=RZ))
+    i.form("d word word u32", "ABSDIFF", operands=operands, flags=flags, aux=8)
