@@ -285,8 +285,9 @@ def _conversions() -> Source:
         ("int", "half", "int"), ("uint", "half", "u32"), ("short", "half", "short"),
         ("ushort", "half", "ushort"), ("ll", "half", "ll"), ("ull", "half", "ull"),
         ("float", "half", "float"),
-        ("bfloat16", "int", "bf16_t"), ("bfloat16", "uint", "bf16_t"), ("bfloat16", "short", "bf16_t"),
-        ("bfloat16", "ushort", "bf16_t"), ("bfloat16", "ll", "bf16_t"), ("bfloat16", "ull", "bf16_t"),
+        ("bfloat16", "int", "bf16_t"), ("bfloat16", "uint", "bf16_t"),
+        ("bfloat16", "short", "bf16_t"), ("bfloat16", "ushort", "bf16_t"),
+        ("bfloat16", "ll", "bf16_t"), ("bfloat16", "ull", "bf16_t"),
         ("int", "bfloat16", "int"), ("uint", "bfloat16", "u32"), ("short", "bfloat16", "short"),
         ("ushort", "bfloat16", "ushort"), ("ll", "bfloat16", "ll"), ("ull", "bfloat16", "ull"),
         ("float", "bfloat16", "float"),
@@ -354,8 +355,8 @@ def _halves() -> Source:
 
 def _instructions(arch: str) -> Iterator[Source]:
     """The PTX of ptx.txt: lines "instruction", below lines "[group since]"."""
-    group, since, lines = "", 0, []
-    number = 0
+    group, since, number = "", 0, 0
+    lines: list[str] = []
 
     def finished() -> Iterator[Source]:
         if lines and int(arch[3:]) >= since:
