@@ -8,7 +8,6 @@ import pytest
 
 from analysis.errors import UnsupportedError
 from tests.probe import State, probe
-from tests.sampling import exhaustive
 from tests.toolkit.sass.exact_floats import probed
 from validation.census import silicon, special
 
@@ -46,7 +45,7 @@ def test_a_sample_of_the_forms_leaves_the_words_that_silicon_left():
 
 
 @pytest.mark.parametrize("family", "ABCDEFGHILMPRSTUV")
-@exhaustive
+@pytest.mark.exhaustive
 def test_every_form_leaves_the_words_that_silicon_left(family):
     assert not differing([text for text in forms() if text[0] == family and is_exact(text)])
 
@@ -72,7 +71,7 @@ def test_the_hyperbolic_tangent_is_within_its_largest_error():
     wanted = RECORDED["TANH"]
     numbers = ~np.isnan(wanted.view(np.float32))
     apart = np.abs(found.astype(np.int64) - wanted.astype(np.int64))[numbers]
-    assert 0 < apart.max() < 1 << 13
+    assert 0 < apart.max() <= 134  # of all mantissas of ten octaves
 
 
 def test_a_form_that_is_refused_is_refused_by_name():

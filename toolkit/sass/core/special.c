@@ -186,7 +186,10 @@ static void put_special(Warp *w, const Ins *i, u32 m, u32 *r) {
     const u32 cut_off = i->flags | ROUND_ZERO << ROUND_SHIFT;
     FOR_LANES r[l] = canonical(as_float(r[l]));
     if (i->flags & SOURCE_HALF)
-        FOR_LANES r[l] = rounded_half((double)as_float(r[l]), cut_off);
+        FOR_LANES {
+            const int is_beyond = !(i->flags & BF16) && as_float(r[l]) >= 65536; /* of binary16 */
+            r[l] = is_beyond ? 0x7c00u : rounded_half((double)as_float(r[l]), cut_off);
+        }
     RESULT(r[l]);
 }
 
