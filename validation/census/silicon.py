@@ -233,7 +233,8 @@ def _numbers(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> NDA
     near = rng.integers(one - 6 * unit, one + 7 * unit, shape, dtype=np.uint64)
     few = near & ~np.uint64(unit - 1 >> 3)
     which = rng.integers(0, 4, shape)
-    return np.choose(which, [rng.choice(edges, shape), near, few, anything]) | sign
+    chosen: NDArray[np.uint64] = np.choose(which, [rng.choice(edges, shape), near, few, anything])
+    return chosen | sign
 
 
 def _integers(rng: np.random.Generator, shape: tuple[int, ...]) -> Words:
@@ -322,7 +323,7 @@ def run_some(texts: Mapping[str, str], image: bytes, out: Path, start: int) -> N
     except driver.Error as error:
         print(f"{names[end - start]}: {error}", flush=True)
     finally:
-        np.savez(out / f"part_{start}_{end}.npz", **found)
+        np.savez(out / f"part_{start}_{end}.npz", **found)  # type: ignore[arg-type]
 
 
 # Against the simulator.
@@ -345,7 +346,7 @@ def simulated(text: str, kernel: Sequence[int], word: str) -> Words:
     from toolkit.machine_code.instruction import Immediate
 
     bits = int(word, 16) >> 32 & 0xFFFFFFFF
-    (instruction,) = instructions(text)
+    (instruction,) = instructions(text)  # type: ignore[no-untyped-call]
     operands = tuple(
         replace(x, bits=bits) if isinstance(x, Immediate) and "NAN" in x.text else x
         for x in instruction.operands
@@ -361,7 +362,7 @@ def simulated(text: str, kernel: Sequence[int], word: str) -> Words:
                 state.r[register + offset] = rows[:, 4 * k + offset]
         for p in range(7):
             state.p[p] = sum(int(x >> p & 1) << lane for lane, x in enumerate(rows[:, 11]))
-        end = probe(body, state)
+        end = probe(body, state)  # type: ignore[no-untyped-call]
         for k, register in enumerate(kernel):
             for offset in range(4):
                 after[start : start + LANES, 4 * k + offset] = end.r[register + offset]

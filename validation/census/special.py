@@ -88,7 +88,7 @@ class Gpu:
         import pycuda.autoprimaryctx  # noqa: F401
         from pycuda import driver
 
-        self.driver, self.image, self.modules = driver, image, {}
+        self.driver, self.image = driver, image
 
     def run(self, kernel: str, patch: Any, out: Words, *arguments: Any) -> None:
         from toolkit.machine_code.patching import rewritten
@@ -166,7 +166,7 @@ def record(path: Path, out: Path) -> None:
     assert set(np.unique(slow)) <= {0, 1}
     found["FCHK"] = _raw(np.packbits(slow.astype(bool)))
     print(f"FCHK: {slow.mean():.3f} of the pairs take the slow path")
-    np.savez(out / "special.npz", **found)
+    np.savez(out / "special.npz", **found)  # type: ignore[arg-type]
     print(f"{(out / 'special.npz').stat().st_size:,} bytes")
 
 

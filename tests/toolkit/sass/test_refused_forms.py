@@ -50,7 +50,6 @@ FORMS = {
         "VIMNMX.U16x2.RELU R4, R2, R3, PT",
         "VIMNMX.S16x2.RELU R4, P0, P1, R2, R3, PT",
         "IMNMX.S64 PT, PT, R6, R8, R10, PT, P0",
-        "VABSDIFF4.U8 R4, R2, R3, R5",
         "PRMT.INVALID7 R4, R2, 0x1, R3",
         "I2I.S8.S32 R4, R2",
         "R2P PR, R2.H1, 0x7f",

@@ -10,7 +10,7 @@
  *
  *     core lanes compare operations grow
  *     costs trace tally stream requests space memory
- *     integer floating double half atomics convert special warp
+ *     integer floating double half atomics convert special_tables special warp
  *     check check_order check_cluster check_threads check_shared check_blocks
  *     groups control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
  *     origins follow follow_swap follow_integer follow_warp follow_memory
