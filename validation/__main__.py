@@ -1,4 +1,9 @@
-"""`python -m validation size`: sizes of folders; `public-sources`: other people's kernels."""
+"""Sizes of folders, kernels of public repositories, and a census of opcodes.
+
+    python -m validation size [--against COMMIT]
+    python -m validation public-sources FOLDER --record FILE
+    python -m validation census FOLDER [--build ARCH ...]
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from analysis.errors import ToolkitError
+from validation.census.build import build
+from validation.census.count import Census
 from validation.size import sizes, table
 
 
@@ -25,14 +33,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     public.add_argument("--only", action="append", default=[], help="one repository; repeatable")
     public.add_argument("--cubins", type=Path, help="folder that keeps what nvcc made")
     public.add_argument("--table", action="store_true", help="only print the record")
+    census = commands.add_parser("census", help="opcodes of all cubins below a folder")
+    census.add_argument("folder", type=Path, metavar="FOLDER")
+    census.add_argument(
+        "--build",
+        nargs="+",
+        metavar="ARCH",
+        help="first compile the kernels of the census with nvcc, for sm_75, sm_80 ...",
+    )
     chosen = parser.parse_args(argv)
     if chosen.command == "public-sources":
-        from validation.public_sources import census
+        from validation.public_sources import census as of_public_sources
 
         if not chosen.table:
-            census.take(chosen.folder, chosen.record, chosen.only, chosen.cubins)
-        print("\n".join(census.table(census.rows_of(chosen.record))))
+            of_public_sources.take(chosen.folder, chosen.record, chosen.only, chosen.cubins)
+        print("\n".join(of_public_sources.table(of_public_sources.rows_of(chosen.record))))
         return 0
+    if chosen.command == "census":
+        return _census(chosen.folder, chosen.build or [])
     try:
         before = sizes(chosen.against) if chosen.against else None
     except subprocess.CalledProcessError:
@@ -41,6 +59,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 1
     print("\n".join(table(sizes(), before)))
+    return 0
+
+
+def _census(folder: Path, architectures: list[str]) -> int:
+    try:
+        if architectures:
+            build(folder, architectures)
+        found = Census()
+        for path in sorted(folder.rglob("*.cubin")):
+            found.add(str(path.relative_to(folder)), path.read_bytes())
+    except ToolkitError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not found.kernels:
+        print(f"{folder}: no .cubin file there: compile some, or pass --build", file=sys.stderr)
+        return 1
+    print("\n".join(found.lines()))
     return 0
 
 

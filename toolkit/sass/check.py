@@ -65,7 +65,7 @@ SHADOW_BYTES = 40  # of a cell of global memory: Owner, Reader and Detail of che
 WORD = 4  # bytes of a cell, unless an access of the program is narrower
 # The store of one thread that tells an mbarrier of its bytes: made for the blocks of a cluster,
 # which write each other's memory.
-UNFOLLOWED = {"STAS"}
+UNFOLLOWED = {"STAS", "REDAS"}
 # What ld.cg and st.cg move: in machine code they are as strong as a flag, which is never as wide.
 DATA_WIDTH = "128"
 # How far behind the load of an atomic loop its compare-and-store stands, in instructions.

@@ -4,7 +4,7 @@ R2 is the operand, with R3 where it has 64 bits; R4 is written, with R5 where it
 """
 
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from math import ceil, floor, trunc
 
 import numpy as np
@@ -21,7 +21,15 @@ from tests.toolkit.sass.exact_floats import (
     samples,
     single,
 )
-from validation.corpus.exact import BFLOAT16, BINARY16, BINARY32, BINARY64, NEAREST, ZERO
+from validation.corpus.exact import (
+    BFLOAT16,
+    BINARY16,
+    BINARY32,
+    BINARY64,
+    NEAREST,
+    ZERO,
+    Format,
+)
 
 SOURCES = {"": BINARY32, ".F64": BINARY64, ".F16": BINARY16, ".BF16": BFLOAT16}
 WHOLE = {"": round, ".TRUNC": trunc, ".FLOOR": floor, ".CEIL": ceil}
@@ -282,3 +290,100 @@ def test_each_conversion_refuses_halves_of_what_has_none():
     for opcode, suffix in product(("FRND", "F2I.NTZ", "F2F.F64.F32"), ("H1", "B2")):
         with pytest.raises(UnsupportedError):
             probe(f"{opcode} R4, R2.{suffix}", State())
+
+
+def bytes_as_numbers(name):
+    """The value of each byte that is a finite number (PTX ISA, .e4m3 and .e5m2), both zeros."""
+    fraction_bits, bias = (3, 7) if name == "E4M3" else (2, 15)
+    found = {}
+    for byte in range(0x7F if name == "E4M3" else 0x7C):
+        exponent, fraction = byte >> fraction_bits, byte & (1 << fraction_bits) - 1
+        significand = fraction + (1 << fraction_bits if exponent else 0)
+        found[byte] = significand * Fraction(2) ** (max(exponent, 1) - bias - fraction_bits)
+    return found | {byte | 0x80: -value for byte, value in found.items()}
+
+
+def nearest_byte(name, form, x):
+    """The byte nearest to a number, of two the even one; the greatest for what is beyond."""
+    if form.is_nan(x):
+        return 0x7F
+    sign = 0x80 if form.is_negative(x) else 0
+    values = {b: v for b, v in bytes_as_numbers(name).items() if b & 0x80 == sign}
+    greatest = max(values, key=lambda b: abs(values[b]))
+    if form.is_infinite(x):
+        return greatest
+    return min(values, key=lambda b: (abs(values[b] - form.value(x)), b & 1))
+
+
+@pytest.mark.parametrize("relu", ["", ".RELU"])
+@pytest.mark.parametrize("name", ["E4M3", "E5M2"])
+def test_numbers_to_bytes(name, relu):
+    rng = np.random.default_rng(11)
+
+    def near(form):
+        values = list(bytes_as_numbers(name).values())
+        middles = [(x + y) / 2 for x, y in pairwise(values)]
+        chosen = rng.choice(np.array([x for x in values + middles if x], object), 150)
+        bits = [form.rounded(x) for x in chosen] + edges(form)
+        return [x + k for x in bits for k in (-1, 0, 1) if 0 <= x + k < 1 << form.bits]
+
+    def byte(form, x):
+        negative = form.is_negative(x) and not form.is_nan(x)
+        return 0 if relu and negative else nearest_byte(name, form, x)
+
+    a = near(BINARY32)
+    columns = {2: a, 3: [*a[40:], *a[:40]], 5: [0xABCD0000 + k for k in range(len(a))]}
+    check(f"F2FP.SATFINITE{relu}.{name}.F32.PACK_AB_MERGE_C R4, R2, R3, R5", columns,
+          lambda a, b, c: (c & 0xFFFF) << 16 | byte(BINARY32, a) << 8
+          | byte(BINARY32, b))  # fmt: skip
+    h = near(BINARY16)
+    columns = {2: packed(h, reversed(h)), 5: [7 * k for k in range(len(h))]}
+    check(f"F2FP.SATFINITE{relu}.{name}.F16.UNPACK_B_MERGE_C R4, R2, R5", columns,
+          lambda a, c: c << 16 & 0xFFFFFFFF | byte(BINARY16, a >> 16) << 8
+          | byte(BINARY16, a & 0xFFFF))  # fmt: skip
+
+
+@pytest.mark.parametrize("relu", ["", ".RELU"])
+@pytest.mark.parametrize("name", ["E4M3", "E5M2"])
+def test_bytes_to_halves(name, relu):
+    values = bytes_as_numbers(name)
+
+    def half(byte):
+        if byte not in values:
+            is_infinite = name == "E5M2" and byte & 0x7F == 0x7C
+            found = byte << 8 if is_infinite else BINARY16.nan
+        else:
+            value = values[byte]
+            found = BINARY16.rounded(value) if value else byte << 8
+        return 0 if relu and found & 0x8000 else found
+
+    pairs = [x << 8 | (x * 37 + 11) % 256 for x in range(256)]
+    columns = {2: [x << 16 | y for x, y in zip(pairs, reversed(pairs), strict=True)]}
+    for operand, shift in (("R2", 0), ("R2.H1", 16)):
+        check(f"F2FP{relu}.F16.{name}.UNPACK_B R4, {operand}", columns,
+              lambda x, s=shift: half(x >> s + 8 & 0xFF) << 16 | half(x >> s & 0xFF))  # fmt: skip
+
+
+@pytest.mark.parametrize("direction", ["", ".RZ"])
+@pytest.mark.parametrize("relu", ["", ".RELU"])
+def test_single_precision_with_ten_bits_of_fraction(relu, direction):
+    form = BINARY32
+    tf32 = Format(exponent_bits=8, fraction_bits=10, nan=0x3FFFF)
+    a = samples(form, np.random.default_rng(12), 500) + edges(form)
+
+    def reference(x):
+        if form.is_nan(x):
+            return 0x7FFFE000
+        if relu and form.is_negative(x):
+            return 0
+        return converted(form, tf32, x, direction.strip(".") or NEAREST) << 13
+
+    check(f"F2FP{relu}.TF32.F32.PACK_B{direction} R4, R2", {2: a}, reference)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_half_to_a_bfloat16(direction):
+    halves = list(range(0, 1 << 16, 7)) + edges(BINARY16)
+    mode = direction.strip(".") or NEAREST
+    check(f"F2F.BF16.F16{direction} R4, R2", {2: halves},
+          lambda x: converted(BINARY16, BFLOAT16, x, mode))  # fmt: skip

@@ -215,7 +215,7 @@ def test_a_single_precision_operand_is_truncated():
 
 
 @pytest.mark.parametrize("name", ["", ".BF16"])
-@pytest.mark.parametrize("direction", ["RN", "RZ"])
+@pytest.mark.parametrize("direction", ["RN", "RM", "RP", "RZ"])
 def test_halves_are_factors_of_single_precision_sums(name, direction):
     form = BFLOAT16 if name else BINARY16
     columns = pairs_of(form, seed=7, count=128)
@@ -230,7 +230,7 @@ def test_halves_are_factors_of_single_precision_sums(name, direction):
     def fused(a, b, c):
         return BINARY32.fused(single_of(a & 0xFFFF), single_of(b >> 16), c ^ 1 << 31, direction)
 
-    mode = "" if direction == "RN" else ".RZ"
+    mode = "" if direction == "RN" else f".{direction}"
     check(f"FHADD{name}{mode} R4, R2, R5", columns, summed)
     check(f"FHFMA{name}{mode} R4, R2, R3.H1, -R5", columns, fused)
 

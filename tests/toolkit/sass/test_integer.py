@@ -526,6 +526,17 @@ def test_saturation(kind):
     )
 
 
+@pytest.mark.parametrize("kind", ["U4", "S4", "U2", "S2"])
+def test_saturation_to_a_few_bits(kind):
+    bits = int(kind[1:])
+    check(
+        f"I2IP.{kind}.S32.SAT R4, R2, R3, R5.{32 - 2 * bits}",
+        lambda x: (
+            joined([saturated(x.b, kind), saturated(x.a, kind)], bits) | (x.c << 2 * bits) % WORD
+        ),
+    )
+
+
 # Permutations of bytes: PTX's table of modes.
 
 PERMUTATIONS = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
-from tests.probe import FULL, State, instructions, lanes_of, probe, same
+from tests.probe import FULL, State, holding, instructions, lanes_of, probe, same
 from tests.refusals import refusal
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW
 
@@ -230,3 +230,10 @@ def test_a_result_that_no_barrier_reduced_is_refused():
     assert len(instructions(text)) == 2
     assert "B2R" in refusal(UnsupportedError, probe, text, State())
     assert "B2R" in refusal(UnsupportedError, probe, "BAR.RED.AND 0x0, P1; B2R.RESULT R4", State())
+
+
+def test_a_lane_that_differed_in_one_word_differs_in_several():
+    state = holding(R2=np.arange(32) // 8, P0=0x0000_00F0)
+    after = probe("R2UR.OR P0, UR4, R2", state)
+    assert int(after.p[0]) == 0xFFFF_FFF0
+    assert set(after.ur[4]) == {0}

@@ -328,7 +328,18 @@ OPERATION(BULK_WAIT) {
     core->pc = pc;
 }
 
-/* STAS: s[2] to another block's memory, and its barrier hears of the bytes: s[0] both addresses. */
+/* The words of lane l in the registers at x, or what the reduction that aux names makes of them and
+ * of those at `to`. */
+static void combine_words(const Ins *i, const u32 *x, int l, u8 *to) {
+    u64 value = 0, old = 0;
+    for (u32 k = 0; k < i->width / WORD; k++) value |= (u64)x[k * LANES + l] << 32 * k;
+    memcpy(&old, to, i->width);
+    value = combined(i->aux & 0xff, i->aux >> ATOMIC_TYPE_SHIFT & 0xff, 0, old, value, 0);
+    memcpy(to, &value, i->width);
+}
+
+/* STAS, REDAS: s[2] to another block's memory, and its barrier hears of the bytes: s[0] both
+ * addresses. */
 OPERATION(STORE_ASYNC) {
     const u32 *to = RAW(0), *mbarrier = to + LANES, *x = RAW(2);
     for (int l = 0; l < LANES && !core->fault.kind; l++) {
@@ -337,8 +348,10 @@ OPERATION(STORE_ASYNC) {
         if (!check_shared(core, w, address, i->width, i->width, 1)) return;
         if (!check_barrier(core, w, mbarrier[l])) return;
         Block *b = block_at(core, address);
-        for (u32 k = 0; k < i->width / WORD; k++)
-            memcpy(b->shared + offset_at(address) + k * WORD, &x[k * LANES + l], WORD);
+        if (i->flags & BULK_REDUCES) combine_words(i, x, l, b->shared + offset_at(address));
+        else
+            for (u32 k = 0; k < i->width / WORD; k++)
+                memcpy(b->shared + offset_at(address) + k * WORD, &x[k * LANES + l], WORD);
         mark_bytes(b, offset_at(address), i->width, 1);
         stream_mbarrier(core, mbarrier[l], arrival_word(0, -(i64)i->width));
         count_down(core, mbarrier[l], 0, -(i64)i->width, 0);

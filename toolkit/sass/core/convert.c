@@ -123,6 +123,9 @@ OPERATION(TO_F64) {
     u64 r[LANES];
     source_double(w, i, x);
     IVDEP FOR_LANES r[l] = as_bits64(x[l]);
+    if (!(i->flags & SOURCE_HALF)) /* a NaN keeps its sign */
+        FOR_LANES
+            if (x[l] != x[l]) r[l] = (r[l] & ~SIGN64) | (u64)(RAW(0)[l] & SIGN32) << 32;
     RESULT64(r[l]);
 }
 
@@ -131,8 +134,84 @@ OPERATION(TO_HALF) {
     double x[LANES];
     u32 r[LANES];
     source_double(w, i, x);
-    FOR_LANES r[l] = rounded_half(x[l], i->flags);
+    const u32 flags = i->flags | (i->flags & TO_BFLOAT ? BF16 : 0);
+    FOR_LANES r[l] = rounded_half(x[l], flags);
+    if (flags & SOURCE_F64) { /* a NaN keeps its sign and the upper bits of its fraction */
+        const u32 bits = flags & BF16 ? 7 : 10, quiet = flags & BF16 ? 0x7fc0u : 0x7e00u;
+        FOR_LANES
+            if (x[l] != x[l])
+                r[l] = (u32)(as_bits64(x[l]) >> 48 & 0x8000u) | quiet |
+                       (u32)(as_bits64(x[l]) >> (52 - bits) & ((1u << bits) - 1));
+    }
     RESULT(r[l]);
+}
+
+/* A number of 8 bits, to the nearest, ties to even; what is beyond the format becomes its greatest. */
+static u32 rounded_byte(double x, u32 flags) {
+    const int is_wide = flags & BYTE_E5M2, fraction_bits = is_wide ? 2 : 3, least = is_wide ? -14 : -6;
+    const u32 greatest = is_wide ? 0x7bu : 0x7eu, sign = (u32)(as_bits64(x) >> 56) & 0x80u;
+    const double magnitude = fabs(x);
+    int exponent;
+    if (x != x) return 0x7fu;
+    if (flags & RELU && sign) return 0;
+    if (magnitude == 0) return sign;
+    if (magnitude >= 65536) return sign | greatest;
+    frexp(magnitude, &exponent);
+    exponent = exponent - 1 < least ? least : exponent - 1;
+    const u32 units = (u32)rint(ldexp(magnitude, fraction_bits - exponent));
+    const u32 bits = ((u32)(exponent - least) << fraction_bits) + units;
+    return sign | (bits < greatest ? bits : greatest);
+}
+
+/* Two numbers as bytes, source 0 (or its high half) above source 1 (or its low half), and above both
+ * the low half of the last source. */
+OPERATION(PACK_BYTES) {
+    const int of_halves = (i->flags & BYTES_OF_HALVES) != 0;
+    u32 x[2][LANES];
+    const u32 *const rest = RAW(of_halves ? 1 : 2);
+    for (int k = 0; k < 2; k++) {
+        if (of_halves) {
+            source_half(w, i, 0, !k, x[k]);
+            widen_lanes(x[k], i->flags);
+        } else {
+            copy_source(w, i, k, x[k]);
+        }
+        FOR_LANES x[k][l] = rounded_byte((double)as_float(x[k][l]), i->flags);
+    }
+    RESULT(rest[l] << 16 | x[0][l] << 8 | x[1][l]);
+}
+
+/* The binary16 number that a byte is. */
+static inline u32 half_of_byte(u32 byte, u32 flags) {
+    const u32 sign = (byte & 0x80u) << 8, magnitude = byte & 0x7fu;
+    if (flags & BYTE_E5M2) return magnitude > 0x7cu ? NAN16 : byte << 8;
+    if (magnitude == 0x7fu) return NAN16;
+    /* the fields in their places are the number over 2^8: exponents count from 7 rather than 15 */
+    return sign | narrowed_half(as_bits(as_float(widened_half(magnitude << 7)) * 0x1p8f));
+}
+
+/* d = the two bytes of the low half of the source, or of the high half, as halves. */
+OPERATION(UNPACK_BYTES) {
+    u32 x[LANES], r[2][LANES];
+    source_half(w, i, 0, 0, x);
+    for (int k = 0; k < 2; k++)
+        FOR_LANES {
+            const u32 h = half_of_byte(x[l] >> 8 * k & 0xffu, i->flags);
+            r[k][l] = i->flags & RELU && h & 0x8000u ? 0 : h;
+        }
+    RESULT(r[1][l] << 16 | r[0][l]);
+}
+
+/* Single precision with 10 bits of fraction: to the nearest, ties to even, or toward zero. */
+static inline u32 rounded_tf32(u32 x, u32 flags) {
+    if ((x & ~SIGN32) > INF32) return NAN32 & ~0x1fffu;
+    if (flags & RELU && x & SIGN32) return 0;
+    return (rounding(flags) ? x : x + 0xfffu + (x >> 13 & 1)) & ~0x1fffu;
+}
+
+OPERATION(ROUND_TF32) {
+    SOURCE(a, 0);
+    RESULT(rounded_tf32(a[l], i->flags));
 }
 
 static void packed_half(const Warp *w, const Ins *i, int k, u32 *r) {

@@ -6,11 +6,19 @@
 #include "floating.h"
 #include "operations.h"
 
-#define NAN64 0xfff8000000000000u /* of an invalid operation; a NaN operand passes, made quiet */
+#define NAN64 0xfff8000000000000u /* of an invalid operation */
 
-static inline u64 nan_of(u64 a, u64 b, u64 c) {
-    const u64 first = is_nan64(a) ? a : is_nan64(b) ? b : is_nan64(c) ? c : NAN64;
-    return first | QUIET64;
+/* Source k without its modifiers: a NaN passes as it is. */
+static inline u64 raw64(const Warp *w, const Ins *i, int k, int l) {
+    const u32 *low = vector(w, i->s[k]);
+    return (u64)low[l + LANES] << 32 | low[l];
+}
+
+/* The last operand that is a NaN, made quiet. */
+static inline u64 nan_of(const Warp *w, const Ins *i, int l) {
+    for (int k = 2; k >= 0; k--)
+        if (is_nan64(raw64(w, i, k, l))) return raw64(w, i, k, l) | QUIET64;
+    return NAN64;
 }
 
 typedef void Lanes64(const u64 *a, const u64 *b, const u64 *c, u64 *r);
@@ -24,7 +32,7 @@ static inline void double_operation(Lanes64 *f, Warp *w, const Ins *i, u32 m) {
     IVDEP FOR_LANES nans |= as_double(r[l]) != as_double(r[l]) ? 1u : 0u;
     if (nans)
         FOR_LANES
-            if (is_nan64(r[l])) r[l] = nan_of(a[l], b[l], c[l]);
+            if (is_nan64(r[l])) r[l] = nan_of(w, i, l);
     RESULT64(r[l]);
 }
 
@@ -54,7 +62,7 @@ OPERATION(DSETP_EXTREME) {
         const i64 x = (i64)(a[l] ^ (a[l] & SIGN64 ? ~SIGN64 : 0)) ^ flip;
         const i64 y = (i64)(b[l] ^ (b[l] & SIGN64 ? ~SIGN64 : 0)) ^ flip;
         const u32 na = is_nan64(a[l]), nb = is_nan64(b[l]);
-        first |= (nb ? !na : !na && x >= y ? 1u : 0u) << l;
+        first |= (nb ? !na : !na && (flip ? x >= y : x > y) ? 1u : 0u) << l;
         neither |= (na & nb) << l;
     }
     WRITE_PREDICATE(0, with_predicate(i->aux, first, other));

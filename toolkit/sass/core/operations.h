@@ -29,7 +29,7 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 
 #define CONVERT_OPS(OP)                                                   \
     OP(F2I) OP(I2F) OP(I2D) OP(I2H) OP(F64_TO_F32) OP(TO_F64) OP(TO_HALF) \
-    OP(PACK_HALVES) OP(FRND)
+    OP(PACK_HALVES) OP(PACK_BYTES) OP(UNPACK_BYTES) OP(ROUND_TF32) OP(FRND)
 
 #define SPECIAL_OPS(OP)                                                                        \
     OP(MUFU_RCP) OP(MUFU_RSQ) OP(MUFU_SQRT) OP(MUFU_EX2) OP(MUFU_SIN) OP(MUFU_COS)             \

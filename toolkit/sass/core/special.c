@@ -1,10 +1,14 @@
 /* The multi-function unit, MUFU.
  *
- * The hardware interpolates in tables that NVIDIA does not publish; it documents the largest error
- * of each function (PTX ISA, *.approx). These compute in double precision, to 1e-10 or better, and
- * round once, so that they are within that error, exact where the value is, and the same on every
- * machine: nothing here calls the mathematical library. Subnormal operands and results are zeros
- * but for TANH: compilers scale around the others. */
+ * The hardware interpolates: the upper bits of a mantissa choose an interval, the rest x of them is
+ * put into a parabola with coefficients of that interval, in whole numbers, with a square whose low
+ * bits are cut off (the structure of the unit of GeForce 8, which an H200 still has). With it all
+ * functions but TANH give the bits of an H200 for every input that was tried: all mantissas, and
+ * 131,072 random words each (validation/census/special.py). TANH is computed in double precision
+ * and rounded once. Nothing here calls the mathematical library. Subnormal operands and results are
+ * zeros but for TANH: compilers scale around the others. */
+#include "special_tables.h"
+
 #include <math.h>
 
 #include "convert.h"
@@ -13,6 +17,119 @@
 #include "half.h"
 #include "lanes.h"
 #include "operations.h"
+
+enum { FRACTION_BITS = 23, FRACTION = (1 << FRACTION_BITS) - 1, BIAS = 127 };
+
+static inline u32 exponent_of(u32 x) { return x >> FRACTION_BITS & 0xff; }
+static inline int is_nan_or_infinite(u32 x) { return exponent_of(x) == 0xff; }
+
+/* The square of x < 2^17 over 2^19: each partial product is cut off by itself. */
+static inline i64 truncated_square(u32 x) {
+    u32 sum = 0;
+    for (u32 k = 0; k < 17; k++) sum += x >> k & 1 ? x >> (18 - k) : 0;
+    return sum >> 1;
+}
+
+/* The parabola of the interval that the bits of `fraction` above `bits` name. */
+static inline i64 interpolated(const Interval *table, u32 fraction, u32 bits, i64 square_scale) {
+    const Interval *at = &table[fraction >> bits];
+    const u32 x = fraction & ((1u << bits) - 1);
+    return at->a + (i64)at->b * x + at->c * square_scale * truncated_square(x << (17 - bits));
+}
+
+/* The significand of 1 / m, of 1 / sqrt(m), of sqrt(m) and of 2^m, from 2^23 to 2^24; the upper
+ * half of the table for the two roots is for an odd exponent. */
+static inline u32 rcp_of(u32 m) { return (u32)(interpolated(RCP_TABLE, m, 16, 1) >> 15); }
+static inline u32 rsq_of(u32 m) {
+    return m ? (u32)(interpolated(RSQ_TABLE, m, 17, 4) >> 16) : 2 << FRACTION_BITS;
+}
+static inline u32 sqrt_of(u32 m) { return (u32)(interpolated(SQRT_TABLE, m, 17, 2) >> 17); }
+static inline u32 ex2_of(u32 m) { return (u32)(interpolated(EX2_TABLE, m, 17, 1) >> 15); }
+
+/* sign, and 2^exponent * significand / 2^23, where the significand may be 2^24; zero below the
+ * normal numbers, infinity above. */
+static inline u32 joined(u32 sign, i32 exponent, u32 significand) {
+    const i32 biased = exponent + BIAS + (i32)(significand >> (FRACTION_BITS + 1));
+    if (biased <= 0) return sign;
+    if (biased >= 0xff) return sign | INF32;
+    return sign | (u32)biased << FRACTION_BITS |
+           (significand >> (FRACTION_BITS + 1) ? 0 : significand & FRACTION);
+}
+
+/* A fixed-point number with `bits` bits of fraction, cut off after 24 bits. */
+static inline u32 normalized(u32 sign, u64 x, int bits) {
+    if (!x) return sign;
+    const int top = 63 - __builtin_clzll(x), shift = top - FRACTION_BITS;
+    const u32 significand = (u32)(shift > 0 ? x >> shift : x << -shift);
+    return joined(sign, top - bits, significand);
+}
+
+/* The magnitude of x < 2^24 with `bits` bits of fraction, cut off. */
+static inline i64 fixed_point(u32 x, int bits) {
+    const int shift = (int)exponent_of(x) - BIAS + bits - FRACTION_BITS;
+    const i64 significand = (x & FRACTION) | 1 << FRACTION_BITS;
+    return shift >= 0 ? significand << shift : shift > -32 ? significand >> -shift : 0;
+}
+
+static inline u32 reciprocal(u32 x) {
+    const u32 sign = x & SIGN32;
+    if (is_nan_or_infinite(x)) return x & FRACTION ? NAN32 : sign;
+    if (!exponent_of(x)) return sign | INF32;
+    return joined(sign, BIAS - 1 - (i32)exponent_of(x), rcp_of(x & FRACTION));
+}
+
+/* The fraction of x with, above it, whether the exponent is odd. */
+static inline u32 fraction_of_root(u32 x) {
+    return (x & FRACTION) | (exponent_of(x) & 1 ? 0 : 1u << FRACTION_BITS);
+}
+static inline i32 half_exponent(u32 x) { return ((i32)exponent_of(x) - BIAS) >> 1; }
+
+static inline u32 reciprocal_root(u32 x) {
+    if (!exponent_of(x)) return (x & SIGN32) | INF32;
+    if (x & SIGN32 || x > INF32) return NAN32;
+    if (x == INF32) return 0;
+    return joined(0, -half_exponent(x) - 1, rsq_of(fraction_of_root(x)));
+}
+
+static inline u32 square_root(u32 x) {
+    if (!exponent_of(x)) return x & SIGN32;
+    if (x & SIGN32 || x > INF32) return NAN32;
+    if (x == INF32) return x;
+    return joined(0, half_exponent(x), sqrt_of(fraction_of_root(x)));
+}
+
+/* A negative power is that of the complement, whose fraction is less by its last bit. */
+static inline u32 power(u32 x) {
+    const u32 magnitude = x & ~SIGN32;
+    if (magnitude > INF32) return NAN32;
+    if (exponent_of(x) >= BIAS + 8) return x & SIGN32 ? 0 : INF32;
+    i64 n = exponent_of(x) ? fixed_point(x, FRACTION_BITS) : 0;
+    if (x & SIGN32) n = n & FRACTION ? ~n : -n;
+    return joined(0, (i32)(n >> FRACTION_BITS), ex2_of((u32)n & FRACTION));
+}
+
+static inline u32 logarithm(u32 x) {
+    enum { BITS = 36 };
+    if (!exponent_of(x)) return SIGN32 | INF32;
+    if (x & SIGN32 || x > INF32) return NAN32;
+    if (x == INF32 || x == ONE32) return x == INF32 ? x : 0;
+    const i64 whole = (i64)exponent_of(x) - BIAS;
+    const i64 r = (interpolated(LG2_TABLE, x & FRACTION, 17, 2) >> 2) + whole * (1ll << BITS);
+    return normalized(r < 0 ? SIGN32 : 0, (u64)(r < 0 ? ~r : r), BITS);
+}
+
+/* The sine of x turns, or of a quarter of a turn more. */
+static inline u32 sine_of(u32 x, u32 is_cosine) {
+    enum { QUARTER_BITS = 23, MOST = 24 }; /* from 2^24 on a number is whole */
+    u32 sign = is_cosine ? 0 : x & SIGN32;
+    if (is_nan_or_infinite(x)) return NAN32;
+    const int is_small = exponent_of(x) < BIAS + MOST;
+    const i64 n = exponent_of(x) && is_small ? fixed_point(x, QUARTER_BITS + 2) : 0;
+    const u32 quarter = (u32)(n >> QUARTER_BITS) + is_cosine;
+    const u32 fraction = (u32)(quarter & 1 ? ~n : n) & FRACTION;
+    sign ^= quarter << 30 & SIGN32;
+    return normalized(sign, (u64)interpolated(SIN_TABLE, fraction, 17, 1), 37);
+}
 
 #define WHOLE 0x1.8p52 /* added and taken away: rounds to a whole number, in the low bits between */
 
@@ -45,53 +162,6 @@ static inline double power_of_two(double x) {
     return p * as_double((as_bits64(shifted) + 1023) << 52);
 }
 
-/* The logarithm to the base 2 of a normal number. */
-static inline double log_of_two(u32 x) {
-    const u32 above = (x & 0x7fffffu) > 0x3504f3u; /* sqrt(2) */
-    const i32 exponent = (i32)(x >> 23) - 127 + (i32)above;
-    const double m = (double)as_float((x & 0x7fffffu) | (ONE32 - (above << 23)));
-    /* log2(m) = 2 / ln(2) * artanh((m - 1) / (m + 1)) */
-    const double s = (m - 1) / (m + 1), z = s * s;
-    double p = 0.13739952770371041;
-    TERM(0.15186263588304877);
-    TERM(0.16972882833987804);
-    TERM(0.19235933878519512);
-    TERM(0.22195308321368667);
-    TERM(0.2623081892525388);
-    TERM(0.3205988979753252);
-    TERM(0.4121985831111324);
-    TERM(0.5770780163555853);
-    TERM(0.9617966939259756);
-    TERM(2.8853900817779268);
-    return p * s + (double)exponent;
-}
-
-/* sin(2 pi t), |t| <= 1/4. */
-static inline double sine_of_turns(double t) {
-    const double z = t * t;
-    double p = 0.0011309237482517963;
-    TERM(-0.012031585942120627);
-    TERM(0.10422916220813984);
-    TERM(-0.7181223017785006);
-    TERM(3.819952584848282);
-    TERM(-15.09464257682299);
-    TERM(42.058693944897655);
-    TERM(-76.70585975306139);
-    TERM(81.60524927607506);
-    TERM(-41.34170224039976);
-    TERM(6.283185307179586);
-    return p * t;
-}
-
-static inline double fraction_of(double x) { return x - rint(x); }
-
-static inline double sine(double turns) {
-    const double t = fraction_of(turns), near = fabs(t), far = 0.5 - near;
-    return sine_of_turns(copysign(near < far ? near : far, t));
-}
-
-static inline double cosine(double turns) { return sine_of_turns(0.25 - fabs(fraction_of(turns))); }
-
 static inline double tangent_hyperbolic(double x) {
     const double e = power_of_two(fabs(x) * -2.8853900817779268); /* exp(-2 |x|) */
     return copysign((1 - e) / (1 + e), x);
@@ -103,16 +173,6 @@ static inline double tangent_hyperbolic_series(double x) {
     return x * (1 - z * (1.0 / 3 - z * (2.0 / 15 - z * (17.0 / 315 - z * (62.0 / 2835)))));
 }
 
-/* The unit's functions, of single-precision bits: a double, and single-precision bits of it. */
-#define REAL_OF(x) ((double)as_float(x))
-#define MUFU_RCP_OF(x) (1 / REAL_OF(x))
-#define MUFU_RSQ_OF(x) (1 / sqrt(REAL_OF(x)))
-#define MUFU_SQRT_OF(x) sqrt(REAL_OF(x))
-#define MUFU_EX2_OF(x) power_of_two(REAL_OF(within(x, 200)))
-#define MUFU_SIN_OF(x) sine(REAL_OF(x))
-#define MUFU_COS_OF(x) cosine(REAL_OF(x))
-#define MUFU_LG2_OF(x) log_of_two(x)
-
 static void source_special(const Warp *w, const Ins *i, u32 *x) {
     if (i->flags & SOURCE_HALF) {
         source_half(w, i, 0, 0, x);
@@ -123,88 +183,81 @@ static void source_special(const Warp *w, const Ins *i, u32 *x) {
 }
 
 static void put_special(Warp *w, const Ins *i, u32 m, u32 *r) {
+    const u32 cut_off = i->flags | ROUND_ZERO << ROUND_SHIFT;
     FOR_LANES r[l] = canonical(as_float(r[l]));
-    if (i->flags & SOURCE_HALF) narrow_lanes(r, i->flags);
+    if (i->flags & SOURCE_HALF)
+        FOR_LANES {
+            const int is_beyond = !(i->flags & BF16) && as_float(r[l]) >= 65536; /* of binary16 */
+            r[l] = is_beyond ? 0x7c00u : rounded_half((double)as_float(r[l]), cut_off);
+        }
     RESULT(r[l]);
 }
 
-/* A function of the unit; what `mend` does to its results comes last. */
-#define SPECIAL(NAME, mend)                                     \
-    OPERATION(NAME) {                                           \
-        u32 x[LANES], r[LANES];                                 \
-        source_special(w, i, x);                                \
-        flush_lanes(x);                                         \
-        IVDEP FOR_LANES r[l] = as_bits((float)NAME##_OF(x[l])); \
-        mend(x, r);                                             \
-        put_special(w, i, m, r);                                \
+/* A function of the unit. */
+#define SPECIAL(NAME, value)                    \
+    OPERATION(NAME) {                           \
+        u32 x[LANES], r[LANES];                 \
+        source_special(w, i, x);                \
+        FOR_LANES r[l] = value;                 \
+        put_special(w, i, m, r);                \
     }
 
-static void flush_results(const u32 *x, u32 *r) {
-    (void)x;
-    flush_lanes(r);
-}
-
-/* The sine of a zero is that zero. */
-static void keep_zeros(const u32 *x, u32 *r) {
-    flush_lanes(r);
-    IVDEP FOR_LANES r[l] |= r[l] & ~SIGN32 ? 0 : x[l] & SIGN32;
-}
-
-/* The logarithm of zeros, of what is negative, and of infinity. */
-static void mend_logarithms(const u32 *x, u32 *r) {
-    FOR_LANES {
-        const u32 magnitude = x[l] & ~SIGN32;
-        if (magnitude == 0) r[l] = SIGN32 | INF32;
-        else if (x[l] & SIGN32 || magnitude > INF32) r[l] = NAN32;
-        else if (magnitude == INF32) r[l] = INF32;
-    }
-}
-
-SPECIAL(MUFU_RCP, flush_results)
-SPECIAL(MUFU_RSQ, flush_results)
-SPECIAL(MUFU_SQRT, flush_results)
-SPECIAL(MUFU_EX2, flush_results)
-SPECIAL(MUFU_COS, flush_results)
-SPECIAL(MUFU_SIN, keep_zeros)
-SPECIAL(MUFU_LG2, mend_logarithms)
+SPECIAL(MUFU_RCP, reciprocal(x[l]))
+SPECIAL(MUFU_RSQ, reciprocal_root(x[l]))
+SPECIAL(MUFU_SQRT, square_root(x[l]))
+SPECIAL(MUFU_EX2, power(x[l]))
+SPECIAL(MUFU_LG2, logarithm(x[l]))
+SPECIAL(MUFU_SIN, sine_of(x[l], 0))
+SPECIAL(MUFU_COS, sine_of(x[l], 1))
 
 OPERATION(MUFU_TANH) {
     u32 x[LANES], r[LANES], near[LANES];
     source_special(w, i, x);
     IVDEP FOR_LANES
-        r[l] = as_bits((float)tangent_hyperbolic(REAL_OF(within(x[l], 50))));
+        r[l] = as_bits((float)tangent_hyperbolic((double)as_float(within(x[l], 50))));
     IVDEP FOR_LANES
-        near[l] = as_bits((float)tangent_hyperbolic_series(REAL_OF(x[l])));
+        near[l] = as_bits((float)tangent_hyperbolic_series((double)as_float(x[l])));
     IVDEP FOR_LANES
         r[l] = (x[l] & ~SIGN32) < 0x3d800000u ? near[l] : r[l]; /* 1/16 */
     put_special(w, i, m, r);
 }
 
-/* The upper word of a double-precision result, of the upper word of an operand. */
-static void put_upper_word(Warp *w, const Ins *i, u32 m, const double *x) {
-    u32 r[LANES];
-    FOR_LANES {
-        const u64 bits = as_bits64(x[l]);
-        r[l] = x[l] != x[l] ? NAN32 : (u32)((bits + 0x80000000u) >> 32);
-        if (!(r[l] & 0x7ff00000u)) r[l] &= SIGN32;
-    }
-    RESULT(r[l]);
+/* The upper word of 1 / x or 1 / sqrt(x), of the upper word of x: the tables of single precision, cut
+ * off. Nothing is said of the lower words. */
+enum { UPPER_BITS = 20, UPPER_FRACTION = (1 << UPPER_BITS) - 1, UPPER_BIAS = 1023, UPPER_INF = 0x7ff << UPPER_BITS };
+
+static inline u32 joined_upper(u32 sign, i32 biased, u32 significand) {
+    significand >>= FRACTION_BITS - UPPER_BITS;
+    biased += (i32)(significand >> (UPPER_BITS + 1));
+    if (biased <= 0) return sign;
+    return sign | (u32)biased << UPPER_BITS |
+           (significand >> (UPPER_BITS + 1) ? 0 : significand & UPPER_FRACTION);
 }
 
-static void source_upper_word(const Warp *w, const Ins *i, double *x) {
-    SOURCE(a, 0);
-    FOR_LANES
-        x[l] = as_double((u64)(a[l] & 0x7ff00000u ? a[l] : a[l] & SIGN32) << 32);
+static inline u32 upper_reciprocal(u32 x) {
+    const u32 sign = x & SIGN32, magnitude = x & ~SIGN32;
+    if (magnitude > UPPER_INF) return NAN32;
+    if (magnitude == UPPER_INF) return sign;
+    if (magnitude <= UPPER_FRACTION) return sign | UPPER_INF;
+    return joined_upper(sign, 2 * UPPER_BIAS - 1 - (i32)(magnitude >> UPPER_BITS),
+                        rcp_of((x & UPPER_FRACTION) << (FRACTION_BITS - UPPER_BITS)));
 }
 
-/* A function of the double x[l]. */
+static inline u32 upper_reciprocal_root(u32 x) {
+    if ((x & ~SIGN32) <= UPPER_FRACTION) return (x & SIGN32) | UPPER_INF;
+    if (x & SIGN32 || x > UPPER_INF) return NAN32;
+    if (x == UPPER_INF) return 0;
+    const i32 exponent = (i32)(x >> UPPER_BITS) - UPPER_BIAS;
+    const u32 fraction = (x & UPPER_FRACTION) << (FRACTION_BITS - UPPER_BITS);
+    return joined_upper(0, UPPER_BIAS - 1 - (exponent >> 1),
+                        rsq_of(fraction | (exponent & 1 ? 1u << FRACTION_BITS : 0)));
+}
+
 #define SPECIAL64(NAME, value)              \
     OPERATION(NAME) {                       \
-        double x[LANES];                    \
-        source_upper_word(w, i, x);         \
-        FOR_LANES x[l] = value;             \
-        put_upper_word(w, i, m, x);         \
+        SOURCE(x, 0);                       \
+        RESULT(value);                      \
     }
 
-SPECIAL64(MUFU_RCP64H, 1 / x[l])
-SPECIAL64(MUFU_RSQ64H, 1 / sqrt(x[l]))
+SPECIAL64(MUFU_RCP64H, upper_reciprocal(x[l]))
+SPECIAL64(MUFU_RSQ64H, upper_reciprocal_root(x[l]))

@@ -101,13 +101,14 @@ OPERATION(REDUX) {
     write_alike(w, i, m, x);
 }
 
-/* R2UR: the value of the first active lane, and pd[0] where a lane's differs from it, or ps[0] was true. */
+/* R2UR: the value of the first active lane, and pd[0] where a lane's differs from it, or ps[0] is
+ * true. */
 OPERATION(R2UR) {
     SOURCE(a, 0);
     const u32 value = a[__builtin_ctz(m)];
-    const u32 differs = LANE_BITS(a[l] != value);
+    const u32 differs = LANE_BITS(a[l] != value) | READ_PREDICATE(0);
     write_alike(w, i, m, value);
-    WRITE_PREDICATE(0, differs | READ_PREDICATE(0));
+    WRITE_PREDICATE(0, differs);
 }
 
 /* A time: the warp instructions that this worker has executed. It grows with each of them. */

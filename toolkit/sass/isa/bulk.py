@@ -9,9 +9,14 @@ from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.memory import (
     ATOMIC_TYPES,
     ATOMICS,
+    BF16X2,
+    F16X2,
+    S32,
+    S64,
     SHARED,
     TYPE_SHIFT,
     U32,
+    U64,
     access,
     check_whole,
     width,
@@ -34,13 +39,13 @@ _REDUCTIONS = "ADD MIN MAX AND OR XOR INC DEC"
 
 @opcode(
     "SYNCS",
-    modifiers="EXCH 64 ARRIVE TRANS64 RED OPTOUT PHASECHK TRYWAIT CCTL IV "
+    modifiers="EXCH 64 ARRIVE TRANS64 RED OPTOUT PHASECHK TRYWAIT CCTL IV IVALL "
     + " ".join(f"A{arrivals}T{count}" for arrivals in ARRIVALS for count in BYTES),
 )
 def syncs(i: Lowering) -> None:
     """Operations on an mbarrier: .EXCH initializes it, .CCTL invalidates it."""
     match i.operands:
-        case [_] if "CCTL" in i.modifiers:
+        case [_] | [] if "CCTL" in i.modifiers:
             i.emit("NOP")
         case [d, address, value] if "EXCH" in i.modifiers and "64" in i.modifiers:
             access(i, "MBARRIER_EXCHANGE", address, SHARED, [i.u64(value)], d=d)
@@ -100,10 +105,11 @@ def utmastg(i: Lowering) -> None:
 
 
 @opcode("UBLKCP", modifiers="S G MULTICAST")
-@opcode("UBLKRED", modifiers=f"S G RN {_REDUCTIONS} {' '.join(ATOMIC_TYPES)}")
+@opcode("UBLKRED", modifiers=f"S G RN {_REDUCTIONS} F16 BF16 {' '.join(ATOMIC_TYPES)}")
 def ublkcp(i: Lowering) -> None:
     """[where to, barrier], [where from], 16 bytes [, cache hint]; .S and .G say where each is"""
-    kind = i.first(ATOMIC_TYPES, U32) << TYPE_SHIFT
+    halves = {"F16": F16X2, "BF16": BF16X2}  # which lie in pairs
+    kind = i.first(ATOMIC_TYPES | halves, U32) << TYPE_SHIFT
     bulk(i, direction(i), "uniform uniform uniform", kind << AXES_BITS)
 
 
@@ -140,8 +146,11 @@ def uniform(i: Lowering, operand: Operand, position: int) -> Source:
 
 
 @opcode("STAS", modifiers="64 128")
+@opcode("REDAS", modifiers=f"{_REDUCTIONS} S32 64 U64 S64")
 def stas(i: Lowering) -> None:
-    """[address and barrier], data"""
+    """[address and barrier], data; REDAS combines it with the word that is there"""
+    reduces = i.opcode == "REDAS"
+    kind = i.choice({"S32": S32, "64": U64, "U64": U64, "S64": S64}, U32)
     match i.operands:
         case [Address(registers=(Register(file="R") as pair,), offset=offset), data]:
             check_whole(i, data)
@@ -150,6 +159,8 @@ def stas(i: Lowering) -> None:
                 s=[Source(i.slot(pair, words=2)), POOL, i.u32(data)],
                 width=width(i),
                 imm=offset,
+                flags=REDUCES if reduces else 0,
+                aux=i.choice(ATOMICS) | kind << TYPE_SHIFT if reduces else 0,
             )
 
 

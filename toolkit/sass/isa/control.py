@@ -160,7 +160,7 @@ def bpt(i: Lowering) -> None:
 
 @opcode("NOP", modifiers="SYNC")
 @opcode("MEMBAR", modifiers="SC ALL CTA GPU SYS VC")
-@opcode("CCTL", modifiers="IVALL E U PF1 PF2 RS IV D C I")
+@opcode("CCTL", modifiers="IVALL E U PF1 PF2 RS IV D C I PML2 RML2 DML2")
 @opcode("ERRBAR", "CGAERRBAR", "LDGDEPBAR", "ACQBULK", "PREEXIT", "ENDCOLLECTIVE", "PMTRIG")
 @opcode("FENCE", modifiers="VIEW ASYNC S G T")
 def nop(i: Lowering) -> None:

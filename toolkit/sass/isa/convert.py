@@ -18,6 +18,7 @@ from toolkit.sass.isa.slots import Source
 # Bits of Ins.flags and Ins.aux, as in core/convert.h.
 SOURCE_F64 = 0x2000
 # SASS modifiers to bits of Ins.flags (in convert.h: FTZ, RELU, NAN_TO_ZERO, FINITE).
+TO_BFLOAT, BYTE_E5M2, BYTES_OF_HALVES = 0x8000, 0x10000, 0x20000
 FLAGS = {"FTZ": 1, "RELU": 0x800, "NTZ": 0x100, "SATFINITE": 0x200}
 IS_SIGNED, FIRST_BYTE_SHIFT = 0x80, 16
 
@@ -57,16 +58,43 @@ def f2f(i: Lowering) -> None:
             source_reader, source_flags = FORMATS[source]
             flags |= source_flags | i.flags(FLAGS) | (BF16 if result == "BF16" else 0)
             i.form(f"d {source_reader}", "TO_HALF", flags=flags)
+        case ["BF16", "F16"]:
+            i.form("d half", "TO_HALF", flags=flags | SOURCE_HALF | TO_BFLOAT)
 
 
-@opcode("F2FP", modifiers="F16 BF16 F32 PACK_AB MERGE_C RN RZ RELU SATFINITE", uniform=True)
+@opcode(
+    "F2FP",
+    modifiers="F16 BF16 F32 PACK_AB MERGE_C RN RZ RELU SATFINITE "
+    "E4M3 E5M2 PACK_AB_MERGE_C UNPACK_B UNPACK_B_MERGE_C TF32 PACK_B",
+    uniform=True,
+)
 def f2fp(i: Lowering) -> None:
-    """PACK_AB: d, high half, low half. MERGE_C: d, low half, RZ; other forms are unsupported."""
+    """PACK_AB: d, high half, low half. MERGE_C: d, low half, RZ; other forms are unsupported.
+
+    Bytes: PACK_AB_MERGE_C: d, second byte, first byte, word whose low half stands above them.
+    UNPACK_B_MERGE_C: the same of the halves of one register. UNPACK_B: d, bytes.
+    """
     flags = i.choice(ROUNDINGS, 0) | i.flags(FLAGS | {"BF16": BF16})
-    match i.operands:
-        case operands if "PACK_AB" in i.modifiers:
+    found = [name for name in i.modifiers if name in {*FORMATS, "E4M3", "E5M2", "TF32"}]
+    byte = i.flags({"RELU": FLAGS["RELU"], "E5M2": BYTE_E5M2})
+    match found, [name for name in i.modifiers if "PACK" in name]:
+        case ["E4M3" | "E5M2", "F32"], ["PACK_AB_MERGE_C"] if "SATFINITE" in i.modifiers:
+            i.form("d f32 f32 word", "PACK_BYTES", flags=byte)
+        case ["E4M3" | "E5M2", "F16"], ["UNPACK_B_MERGE_C"] if "SATFINITE" in i.modifiers:
+            i.form("d halves word", "PACK_BYTES", flags=byte | BYTES_OF_HALVES)
+        case ["F16", "E4M3" | "E5M2"], ["UNPACK_B"]:
+            i.form("d half", "UNPACK_BYTES", flags=byte)
+        case ["TF32", "F32"], ["PACK_B"] if "SATFINITE" not in i.modifiers:
+            i.form("d f32", "ROUND_TF32", flags=flags)
+        case _, packs if set(found) <= {"F16", "BF16", "F32"}:
+            pack_halves(i, packs, flags)
+
+
+def pack_halves(i: Lowering, packs: list[str], flags: int) -> None:
+    match packs, i.operands:
+        case ["PACK_AB"], operands:
             pass
-        case [d, a, Register(index=index) as zero] if "MERGE_C" in i.modifiers and index == RZ:
+        case ["MERGE_C"], [d, a, Register(index=index) as zero] if index == RZ:
             operands = (d, zero, a)
         case _:
             return

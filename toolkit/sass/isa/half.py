@@ -139,14 +139,14 @@ def is_minus_zero(operand: Operand) -> bool:
     return False
 
 
-@opcode("FHADD", modifiers="BF16 RN RZ")
+@opcode("FHADD", modifiers="BF16 SAT RN RM RP RZ")
 def fhadd(i: Lowering) -> None:
     """d = a + b, where a is a half and b and d are single precision."""
     d, a, b = i.operands
     mixed(i, "d half halves f32", (d, a, ones(i), b))
 
 
-@opcode("FHFMA", modifiers="BF16 RN RZ")
+@opcode("FHFMA", modifiers="BF16 SAT RN RM RP RZ")
 def fhfma(i: Lowering) -> None:
     """d = a * b + c, where a and b are halves and c and d are single precision."""
     mixed(i, "d half half f32", i.operands)

@@ -6,6 +6,7 @@ Operands are named as in integer.h: `d` is written, `a`, `b`, `c` are read, in S
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from toolkit.machine_code.instruction import (
@@ -46,6 +47,7 @@ TYPES = {
     for sign, signed in (("U", 0), ("S", SIGNED))
     for suffix, bits in (("32", 32), ("64", 64), ("16x2", 16), ("8x4", 8))
 }
+NIBBLES = {"U2": (2, 0), "S2": (2, SIGNED), "U4": (4, 0), "S4": (4, SIGNED)}
 NARROW = {"U8": (8, 0), "S8": (8, SIGNED), "U16": (16, 0), "S16": (16, SIGNED)}
 
 
@@ -261,17 +263,27 @@ def sgxt(i: Lowering) -> None:
     i.form("d word word", flags=signed_unless(i, "U32") | i.flags(FLAGS))
 
 
-@on_words("I2I", "I2IP", modifiers="U8 S8 U16 S16 S32 SAT")
+@on_words("I2I", modifiers="U8 S8 U16 S16 S32 SAT")
 def i2i(i: Lowering) -> None:
-    """d, a; .I2IP: d, upper value, lower value, bits above both"""
     match i.modifiers:
         case [narrow, "S32", "SAT"] if narrow in NARROW:
             bits, signed = NARROW[narrow]
-            packs = i.opcode == "I2IP"
-            form, operation = (
-                ("d word word word", "SATURATE_PACK") if packs else ("d u32", "SATURATE")
-            )
-            i.form(form, operation, flags=signed, aux=bits)
+            i.form("d u32", "SATURATE", flags=signed, aux=bits)
+
+
+@opcode("I2IP", modifiers="U2 S2 U4 S4 U8 S8 U16 S16 S32 SAT")
+def i2ip(i: Lowering) -> None:
+    """d, upper value, lower value, bits above both: of R4.24 the lowest 24"""
+    match i.modifiers, i.operands:
+        case [narrow, "S32", "SAT"], [d, a, b, c] if narrow in NIBBLES | NARROW:
+            bits, signed = (NIBBLES | NARROW)[narrow]
+            if isinstance(c, Register) and c.suffix == (str(32 - 2 * bits),):
+                c = replace(c, suffix=())
+            operands = (d, a, b, c)
+            if not any(isinstance(x, Modified) and x.suffix for x in operands):
+                i.form(
+                    "d word word word", "SATURATE_PACK", operands=operands, flags=signed, aux=bits
+                )
 
 
 # Logic.
@@ -306,7 +318,7 @@ def is_sign(operand: Operand) -> bool:
 
 
 @on_words("P2R", modifiers=" ".join(BYTES))
-@on_words("UP2UR")
+@on_words("UP2UR", modifiers=" ".join(BYTES))
 def p2r(i: Lowering) -> None:
     """d, [PR,] value of the other bits, mask"""
     i.form(
@@ -318,15 +330,19 @@ def p2r(i: Lowering) -> None:
     )
 
 
+ALL_PREDICATES = Immediate(text="0x7f")
+
+
 @opcode("R2P", "UR2UP")
 def r2p(i: Lowering) -> None:
-    """PR, bits, mask; the bits may be of a byte: R0.B1"""
+    """PR, bits [, mask]; the bits may be of a byte: R0.B1"""
     match i.operands:
-        case [Special(name="PR" | "UPR"), Register(suffix=suffix) as a, mask]:
+        case [Special(name="PR" | "UPR"), Register(suffix=suffix) as a, *masks] if len(masks) < 2:
             if len(suffix) > 1 or not set(suffix) <= set(BYTES):
                 i.refuse_operand(a, "a word or one of its bytes")
             first_bit = BYTES[suffix[0]] if suffix else 0
             uniform = i.opcode == "UR2UP"  # PREDICATES_UNIFORM
+            mask = masks[0] if masks else ALL_PREDICATES
             i.form("word word", "R2P", operands=(a, mask), flags=uniform, aux=first_bit)
 
 
@@ -411,8 +427,8 @@ def vabsdiff(i: Lowering) -> None:
 
 @on_words("VABSDIFF4", modifiers="U8 ACC")
 def vabsdiff4(i: Lowering) -> None:
-    """Bytes apart; with .ACC their sum and c"""
-    if "ACC" not in i.modifiers and not is_zero(i.operands[-1]):
-        i.refuse_operand(i.operands[-1], "RZ")
+    """Bytes apart; with .ACC their sum and c, which is not read else"""
     flags = signed_unless(i, "U8") | i.flags(FLAGS)
-    i.form("d word word u32", "ABSDIFF", flags=flags, aux=8)
+    *operands, _ = i.operands
+    operands.append(i.operands[-1] if "ACC" in i.modifiers else Register(file="R", index=RZ))
+    i.form("d word word u32", "ABSDIFF", operands=operands, flags=flags, aux=8)

@@ -73,18 +73,13 @@ def redux(i: Lowering) -> None:
 def r2ur(i: Lowering) -> None:
     """[predicate out: lanes with a different value,] d, a; .BROADCAST takes one lane's too.
 
-    With .OR the predicate stays true where it was.
+    .OR leaves the predicate true where it is true already: of several words any may differ.
     """
-    *predicates, d, a = i.operands
-    if to_uniform(d) and len(predicates) <= 1 and all(map(is_predicate, predicates)):
-        i.emit(
-            "R2UR",
-            d=d,
-            s=[i.u32(a)],
-            pd=predicates,
-            ps=predicates if "OR" in i.modifiers else [],
-            flags=TO_UNIFORM,
-        )
+    differs = [x for x in i.operands[:1] if is_predicate(x)]
+    before = differs if "OR" in i.modifiers else []
+    form = f"{'P' if differs else ''} d u32{' p' if before else ''}"
+    if to_uniform(i.operands[-2]) and ("OR" not in i.modifiers or differs):
+        i.form(form, operands=(*i.operands, *before), flags=TO_UNIFORM)
 
 
 @opcode("S2R", "S2UR")

@@ -1,0 +1,1 @@
+"""A census of opcodes: which instructions compilers emit, and which the simulator executes."""

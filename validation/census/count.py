@@ -1,0 +1,138 @@
+"""The forms of instructions in compiled kernels, and those that the simulator does not know."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from analysis.errors import ToolkitError
+from toolkit.machine_code.decode import decode
+from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.elf import cubin_file
+from toolkit.machine_code.instruction import Immediate, Instruction, Special, tensor_core_refusal
+from toolkit.sass.isa.registry import lower
+
+_NAME = re.compile(r"`?\([^)]*\)|32@\w+\(.*\)|\$\S+|_Z\w+")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:0x[0-9a-f]+|\d[\d.]*(?:e[-+]?\d+)?)(?![\w.])")
+_REGISTER = re.compile(r"\b(UR|UP|R|P|B|SB)\d+")
+_JUMPS = {"CALL", "RET", "BRA", "JMP", "BRX", "BRXU"}
+
+
+@dataclass(frozen=True, order=True)
+class Form:
+    """One way to write an instruction: its opcode with modifiers, and the kinds of its operands.
+
+    Registers and numbers are without their values: "IADD3.X" of "R,P,P,R,c[N][N],R,P,!P".
+    """
+
+    words: str
+    operands: str
+
+    @property
+    def opcode(self) -> str:
+        return self.words.partition(".")[0]
+
+    @property
+    def is_of_tensor_cores(self) -> bool:
+        return tensor_core_refusal(self.opcode) is not None
+
+
+def form_of(words: str, operands: str) -> Form:
+    """Form of an instruction as nvdisasm prints it."""
+    text = _NAME.sub("N", operands.replace(".reuse", ""))
+    return Form(words, _NUMBER.sub("N", _REGISTER.sub(r"\1", text)))
+
+
+@dataclass(kw_only=True)
+class Census:
+    """Kernels by architecture, and the forms seen, each with the kernels that have it.
+
+    `refused` says why the simulator does not execute a form; what is not in it is known.
+    """
+
+    kernels: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    seen: dict[Form, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+    refused: dict[Form, str] = field(default_factory=dict)
+    examples: dict[Form, str] = field(default_factory=dict)
+
+    def add(self, label: str, image: bytes) -> None:
+        """Count the kernels of a cubin; `label` tells it from other cubins."""
+        file = cubin_file(image)
+        arch, kernels, kernel = f"sm_{file.capability}", set(file.kernels), ""
+        self.kernels[arch] |= {f"{label}:{name}" for name in kernels}
+        for function in json.loads(disassemble(image))[1]:
+            if function["function-name"] in kernels:
+                kernel = f"{label}:{function['function-name']}"
+            for form, records in _forms(function["sass-instructions"]).items():
+                if form not in self.seen:
+                    self._judge(form, records)
+                self.seen[form].add((arch, kernel))
+
+    def _judge(self, form: Form, records: list[Mapping[str, str]]) -> None:
+        try:
+            self.examples[form] = _lowered(records)
+        except ToolkitError as error:
+            self.refused[form] = str(error)
+
+    def unknown(self) -> list[tuple[Form, str, int]]:
+        """What is refused and not of tensor cores, with its reason and number of kernels."""
+        found = [
+            (form, reason, len(self.seen[form]))
+            for form, reason in self.refused.items()
+            if not form.is_of_tensor_cores
+        ]
+        return sorted(found, key=lambda x: (-x[2], x[0]))
+
+    def lines(self) -> list[str]:
+        """The census as text: kernels, forms, and what is not executed, ranked by kernels."""
+        known = len(self.seen) - len(self.refused)
+        theirs = sum(form.is_of_tensor_cores for form in self.refused)
+        lines = [
+            f"{arch:7} {len(kernels):>6,} kernels" for arch, kernels in sorted(self.kernels.items())
+        ]
+        lines.append(
+            f"{len({form.words for form in self.seen}):,} opcodes with modifiers in "
+            f"{len(self.seen):,} forms; {known:,} are executed, {theirs:,} are of tensor cores"
+        )
+        for form, reason, kernels in self.unknown():
+            archs = " ".join(sorted({arch for arch, _ in self.seen[form]}))
+            lines.append(
+                f"{kernels:>5} {form.words} {form.operands} ({archs}): {reason.rpartition(': ')[2]}"
+            )
+        return lines
+
+
+def _forms(records: Iterable[Mapping[str, str]]) -> dict[Form, list[Mapping[str, str]]]:
+    """An example of each form, behind the reduction that gave the result that it may read."""
+    found: dict[Form, list[Mapping[str, str]]] = {}
+    reduction: list[Mapping[str, str]] = []
+    for record in records:
+        words = record["opcode"]
+        form = form_of(words, record.get("operands", ""))
+        if form not in found:
+            found[form] = [*reduction, record]
+        if words.startswith("BAR.RED"):
+            reduction = [record]
+    return found
+
+
+def _lowered(records: list[Mapping[str, str]]) -> str:
+    """Text of the last instruction, if the simulator executes it; raises ToolkitError if not."""
+    function = {"function-name": "", "start": 0, "sass-instructions": records}
+    (decoded,) = decode(json.dumps([{}, [function]]))
+    instructions = tuple(map(_placed, decoded.instructions))
+    lower(instructions)
+    return instructions[-1].text
+
+
+def _placed(instruction: Instruction) -> Instruction:
+    """A jump to a symbol has a target that is an address."""
+    if instruction.opcode not in _JUMPS:
+        return instruction
+    operands = tuple(
+        Immediate(text="0x0") if isinstance(x, Special) else x for x in instruction.operands
+    )
+    return replace(instruction, operands=operands)
