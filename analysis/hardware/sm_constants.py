@@ -41,6 +41,7 @@ class SmConstants(Numbers):
     code_bytes: int  #: size of the instruction cache
     #: clocks from the stores of a block's partial sums until other blocks see its flag
     flag_latency: int
+    constant_line_clocks_alone: float  #: `constant_line_clocks` if the other SMs are idle
     most_l2_bytes_per_clock: float  #: L2 read bandwidth of one SM if the others are idle
     most_write_bytes_per_clock: float  #: L2 write bandwidth of one SM if the others are idle
     dram_efficiency: float  #: fraction of the nominal DRAM bandwidth that kernels reach

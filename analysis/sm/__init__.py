@@ -69,7 +69,7 @@ INSTRUCTION = dtype_of(
     "u1 reuse operands; u2 banks; u1 argument skipped; u2 latency pipe_clocks free_clocks",
     align=True,
 )
-COMMON, IN_L2, FLAG = (np.uint64(1 << bit) for bit in (63, 62, 61))
+COMMON, IN_L2, FLAG, CONSTANT, LOCAL = (np.uint64(1 << bit) for bit in (63, 62, 61, 60, 59))
 # An instruction, or, with the flag RUN, `clocks` instructions from `pc` on without memory requests.
 STEP = dtype_of("u4 pc; u2 clocks; u1 lines flags")
 RUN = 4
@@ -103,6 +103,7 @@ class Numbers:
     shared_atomic_latency: int
     constant_latency: int
     constant_word_latency: int
+    constant_miss_latency: int
     barrier_latency: int
     barrier_per_warp: int
     branch_clocks: int
@@ -121,6 +122,7 @@ class Numbers:
     constant_clocks: float
     constant_clocks_of_one: float
     least_constant_clocks: float
+    constant_line_clocks: float
     miss_clocks: float
     l2_bytes_per_clock: float
     write_bytes_per_clock: float
@@ -133,7 +135,8 @@ class Machine(Numbers):
     """One SM that runs a launch: its numbers, and its share of L1, L2 and DRAM in the launch.
 
     Bandwidths are this SM's share. `dram_share` and `dram_write_share`: bytes of DRAM work per byte
-    read and written at L2. `waiting_share`: fraction of the requests that wait for DRAM, on average
+    read and written at L2, `local_read_share` and `local_write_share` the same of local memory.
+    `waiting_share`: fraction of the requests that wait for DRAM, on average
     `dram_scatter` clocks more per line, and up to `dram_spread` clocks more if DRAM is always busy.
     `flag_clocks`: clocks from the first poll of a flag until the flags of other blocks are set. A
     run records when `mark` instructions were issued, and may end there.
@@ -150,6 +153,8 @@ class Machine(Numbers):
     dram_bytes_per_clock: float
     dram_share: float = 0.0
     dram_write_share: float = 0.0
+    local_read_share: float = 0.0
+    local_write_share: float = 0.0
     waiting_share: float = 0.0
     most_clocks: int = UNLIMITED
     mark: int = UNLIMITED
@@ -226,6 +231,12 @@ class Streams:
     def numbers(self) -> NDArray[np.uint64]:
         """Numbers of the lines, without marks."""
         return (self.lines & ~(COMMON | IN_L2 | FLAG)) >> np.uint64(4)
+
+    @property
+    def local_bytes_per_block(self) -> float:
+        """Bytes of local memory that an average block accesses, in whole lines."""
+        numbers = self.numbers[self.lines & LOCAL > 0]
+        return LINE_BYTES * len(np.unique(numbers)) / self.blocks
 
     def with_mark(self, mark: np.uint64, numbers: NDArray[Any]) -> Streams:
         """Copy with `mark` on the lines with these numbers."""

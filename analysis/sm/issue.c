@@ -2,6 +2,7 @@
 
 #include "blocks.h"
 #include "code.h"
+#include "constants.h"
 #include "events.h"
 #include "l2.h"
 #include "load_store.h"
@@ -87,21 +88,6 @@ static double lsu_clocks(const Machine *m, const Instruction *i, const Step *ste
     return m->free_memory ? 0 : clocks;
 }
 
-/* When a load of constants at addresses in registers is done. The SM reads the words that its lanes want
- * one after the other. */
-static double load_constants(Sm *s, Scheduler *x, const Step *step) {
-    const Machine *m = s->m;
-    const u32 words = m->free_memory && step->clocks ? 1 : step->clocks;
-    if (!words) return (double)s->now + m->constant_latency; /* the guards of all lanes were false */
-    RAISE(s->constants_free, s->now);
-    RAISE(x->constants_free, s->now);
-    const double from = GREATER(s->constants_free, x->constants_free);
-    s->constants_free += words * m->constant_clocks;
-    x->constants_free += GREATER(words * m->constant_clocks_of_one, m->least_constant_clocks);
-    s->r->constant_busy += words * m->constant_clocks;
-    return from + m->constant_latency + (words - 1) * m->constant_word_latency;
-}
-
 static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Machine *m = s->m;
     Warp *w = &s->warps[warp];
@@ -146,7 +132,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         release(s, warp, w->age, i->write_barrier, made, 0);
         release(s, warp, w->age, i->read_barrier, made, 0);
     } else if (i->kind == KIND_CONSTANT) {
-        const double read = load_constants(s, x, step);
+        const double read = load_constants(s, x, step, line);
         release(s, warp, w->age, i->write_barrier, read, 0);
         release(s, warp, w->age, i->read_barrier, read - m->constant_latency, 0);
     } else {

@@ -53,6 +53,25 @@ static Line *line_of(L1 *l1, u64 key) {
     return &l1->line[k];
 }
 
+/* Place of a line of a request in L1. */
+static Line *entry_of(Sm *s, const Request *q, u64 line) {
+    const u64 number = (line & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE;
+    return line_of(&s->l1, line & COMMON ? number : number | q->space);
+}
+
+/* Keep the lines of local memory that a request stores to: later loads hit them. Lines of global memory
+ * that are stored to are not brought into L1. */
+void keep_local_lines(Sm *s, const Request *q, double now) {
+    for (u32 k = 0; k < q->step->lines; k++) {
+        if (!(q->line[k] & LOCAL)) continue;
+        Line *entry = entry_of(s, q, q->line[k]);
+        const u32 missing = sectors_in(q->line[k]) & ~entry->mask;
+        for (u32 n = 0; n < SECTORS_OF_LINE; n++)
+            if (missing >> n & 1) entry->ready[n] = now;
+        entry->mask |= missing;
+    }
+}
+
 /* Sectors of a line that are in L2 if those of `mask` are: DRAM transfers pairs of sectors. */
 static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10) >> 1; }
 
@@ -76,18 +95,19 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
             continue;
         }
         const u64 number = (line & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE;
-        Line *entry = line_of(&s->l1, line & COMMON ? number : number | q->space);
+        const int is_in_l2 = (line & (IN_L2 | LOCAL)) != 0;
+        Line *entry = entry_of(s, q, line);
         const u32 missing = wanted & ~entry->mask;
         if (missing) {
-            double at = fetch(s, missing, now);
+            double at = line & LOCAL ? fetch_local(s, missing, now) : fetch(s, missing, now);
             s->r->l1_misses += __builtin_popcount(missing);
             /* all misses of a block between two barriers wait for DRAM, or none does */
-            if (!b->decided && !(line & IN_L2)) {
+            if (!b->decided && !is_in_l2) {
                 b->decided = 1;
                 b->phases++;
                 b->waits = waits_for_dram(s);
             }
-            if (b->waits && !(line & IN_L2) && missing & ~with_neighbour(entry->mask)) {
+            if (b->waits && !is_in_l2 && missing & ~with_neighbour(entry->mask)) {
                 at = behind_dram(s, now, at, dram_wait(m, b, number));
                 /* the random part of a wait grows with the load of DRAM: a warp waits for the last
                  * of its lines, and the next block for the last warp of this one */

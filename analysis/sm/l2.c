@@ -10,14 +10,15 @@ static void ask_dram(Sm *s, double now, double clocks) {
     s->dram.work += clocks;
 }
 
-/* Arrival time of the last sector of a mask whose sectors are requested from L2 now. */
-double fetch(Sm *s, u64 sectors, double now) {
+/* Arrival time of the last sector of a mask whose sectors are requested from L2 now. DRAM has a share of
+ * them. */
+static double fetch_share(Sm *s, u64 sectors, double now, double share) {
     const Machine *m = s->m;
     RAISE(s->l2.free, now);
     for (u32 n = __builtin_popcountll(sectors); n; n--) {
         s->l2.free += SECTOR / m->l2_bytes_per_clock;
         s->r->l2_read_bytes += SECTOR;
-        if (m->dram_share > 0) ask_dram(s, now, SECTOR * m->dram_share / m->dram_bytes_per_clock);
+        if (share > 0) ask_dram(s, now, SECTOR * share / m->dram_bytes_per_clock);
     }
     return s->l2.free + m->l2_latency;
 }
@@ -27,6 +28,14 @@ double fetch(Sm *s, u64 sectors, double now) {
 double behind_dram(const Sm *s, double now, double at, double wait) {
     const double later = GREATER(s->dram.free, now) + s->m->l2_latency;
     return GREATER(at, later) + wait;
+}
+
+double fetch(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, s->m->dram_share); }
+
+/* The same of local memory, where DRAM is busy with others of its bytes. */
+double fetch_local(Sm *s, u64 sectors, double now) {
+    const double share = s->m->local_read_share, at = fetch_share(s, sectors, now, share);
+    return share > 0 ? behind_dram(s, now, at, 0) : at;
 }
 
 /* Pseudorandom bits. */
@@ -71,6 +80,8 @@ void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now) {
     RAISE(s->l2.write_free, now);
     s->l2.write_free += bytes / s->m->write_bytes_per_clock;
     s->r->write_clocks += bytes / s->m->write_bytes_per_clock;
-    if (s->m->dram_write_share > 0) /* as much is evicted from L2 as enters; loads wait behind it */
-        ask_dram(s, now, SECTOR * sectors * s->m->dram_write_share / s->m->dram_bytes_per_clock);
+    const int is_local = lines && line[0] & LOCAL;
+    const double share = is_local ? s->m->local_write_share : s->m->dram_write_share;
+    if (share > 0) /* as much is evicted from L2 as enters; loads wait behind it */
+        ask_dram(s, now, SECTOR * sectors * share / s->m->dram_bytes_per_clock);
 }

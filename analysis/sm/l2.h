@@ -5,6 +5,7 @@
 
 #define WHOLE 0xffffffffu /* bytes of a store that is assumed to write whole sectors */
 
+double fetch_local(Sm *s, u64 sectors, double now);
 double fetch(Sm *s, u64 sectors, double now);
 double behind_dram(const Sm *s, double now, double at, double wait);
 double spread(u64 x);

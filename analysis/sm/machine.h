@@ -52,6 +52,7 @@ typedef struct {
     u32 atomic_latency, shared_atomic_latency;
     u32 constant_latency; /* of a load of one word of constants, at an address in a register */
     u32 constant_word_latency; /* of each further word */
+    u32 constant_miss_latency; /* added if the line is not in the SM's cache of constants */
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
     u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
     u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
@@ -66,6 +67,7 @@ typedef struct {
     double constant_clocks; /* clocks of the SM for each word of a load of constants */
     double constant_clocks_of_one; /* the same of each scheduler */
     double least_constant_clocks; /* minimum clocks of a scheduler for a load of constants */
+    double constant_line_clocks; /* clocks of a line that is not in that cache */
     double miss_clocks;   /* minimum clocks of the path to L2 for a request that misses L1 */
     double l2_bytes_per_clock, write_bytes_per_clock; /* this SM's share */
     double dram_scatter;  /* average of the random additional clocks per line of DRAM */
@@ -82,6 +84,7 @@ typedef struct {
     double dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM work per byte read from L2 */
     double dram_write_share; /* bytes of DRAM work per byte written to L2 */
+    double local_read_share, local_write_share; /* the same of local memory */
     double waiting_share; /* fraction of the requests to L2 that wait for DRAM */
     volatile u64 most_clocks; /* 0 ends the run, also while it goes on */
     u64 mark;             /* number of instructions; a run records when they were issued */

@@ -9,7 +9,7 @@
  * a test checks, and none that its own header includes already:
  *
  *     stream_format machine sm events
- *     l2 l1 mbarriers load_store
+ *     l2 l1 constants mbarriers load_store
  *     registers code blocks
  *     issue run
  */
@@ -162,6 +162,19 @@ typedef struct {
     double data_free;     /* of the data path */
 } L1;
 
+/* A line of the constant banks. `used`: its last use, in `uses`; 0: none. */
+typedef struct { u64 key, used; double ready; } ConstantLine;
+
+/* Constants at addresses in registers: the lines that are cached, and those on their way, in order. */
+enum { CACHED_CONSTANT_LINES = 32, MOST_CONSTANT_LINES = 2048, WAITING_CONSTANT_LOADS = 5 };
+typedef struct {
+    ConstantLine cached[CACHED_CONSTANT_LINES], flight[MOST_CONSTANT_LINES];
+    u32 first, flying;
+    u64 uses, waits;
+    double waited[WAITING_CONSTANT_LOADS]; /* when the lines of the last loads that missed some are there */
+    double free, fetch_free; /* when the next load can begin, and the next line be fetched */
+} Constants;
+
 /* This SM's share of L2 and of DRAM. */
 typedef struct { double free, write_free; } L2;
 typedef struct {
@@ -183,7 +196,7 @@ typedef struct {
     CodeFetch fetch;
     Events events;
     Arrivals arrivals;    /* at barriers in shared memory */
-    double constants_free; /* of the unit that reads constants by addresses in registers */
+    Constants constants;
     double barrier_free;  /* of the unit for barriers of a block */
     LoadStore lsu;
     L1 l1;

@@ -29,6 +29,8 @@ enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4, STEP_UNDONE = 8 };
 #define COMMON (1ull << 63) /* all blocks access it: repeated blocks share it */
 #define IN_L2 (1ull << 62)  /* another block has written it: no request waits for DRAM */
 #define FLAG (1ull << 61)   /* a warp polls it until another block has written it: not cached in L1 */
+#define LOCAL (1ull << 59)   /* a line of local memory, which no other warp accesses */
+#define CONSTANT (1ull << 60) /* a line of 64 bytes of a constant bank; it has no sectors */
 #define LINE_UNDONE (~0ull) /* of a step with STEP_UNDONE */
 
 /* An address of a barrier in shared memory has the rank of its block in the cluster above RANK_SHIFT bits.

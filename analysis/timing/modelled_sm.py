@@ -23,6 +23,10 @@ DIRTY_SHARE = 0.6
 # Dirty fraction of the lines that are evicted first. Fitted on stream-k, which takes longer on an
 # H100 than on an H200, whose DRAM writes faster.
 DIRTY_AT_FIRST = 0.8
+# Share of the bytes of local memory that L2 reads from DRAM or writes to it, by the local memory of
+# all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
+LOCAL_READ_FROM, LOCAL_READ_ALL = 1.0, 1.9
+LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +96,11 @@ class ModelledSm:
         # all constants that `Numbers` has under the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
             "fetch_clocks": c.fetch_clocks_of_several if has_several else c.fetch_clocks,
+            # the caches behind those of the SMs are shared
+            "constant_line_clocks": c.constant_line_clocks_alone
+            + (c.constant_line_clocks - c.constant_line_clocks_alone)
+            * self.busy_sms
+            / self.device.sm_count,
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
             # stores take the time of the sectors that remain after merging
             "write_bytes_per_clock": written / work.sent_share,
@@ -107,8 +116,16 @@ class ModelledSm:
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
             dram_write_share=out * work.sent_share,
+            local_read_share=_ramp(self._local_share_of_l2, LOCAL_READ_FROM, LOCAL_READ_ALL),
+            local_write_share=_ramp(self._local_share_of_l2, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),
             waiting_share=min(1.0, work.dram_read_bytes / own) if own else 0.0,
         )
+
+    @property
+    def _local_share_of_l2(self) -> float:
+        """Local memory that all resident blocks access, relative to L2."""
+        resident = min(self.work.blocks, self.work.blocks_per_sm * self.device.sm_count)
+        return self.work.local_bytes_per_block * resident / self.device.l2_bytes
 
     @property
     def _flag_clocks(self) -> int:
@@ -165,6 +182,11 @@ class ModelledSm:
             (work.l2_read_bytes + work.l2_write_bytes) / self.l2_rate,
             (work.dram_read_bytes + self.dram_write_bytes) / self.dram_rate,
         )
+
+
+def _ramp(value: float, start: float, end: float) -> float:
+    """0 up to `start`, 1 from `end` on, linear in between."""
+    return min(1.0, max(0.0, (value - start) / (end - start)))
 
 
 def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:

@@ -116,6 +116,7 @@ def work_of(
         exchanged=replay.exchanged,
         finish_at_different_times=finish_at_different_times(kernel, geometry, replay),
         atomics=atomics,
+        local_bytes_per_block=sample.replayed[0].local_bytes_per_block,
         of_sm=replay.of_sm,
         instructions=instructions,
     )

@@ -327,6 +327,9 @@ OPERATION(LOAD_CONSTANT) {
         at[l] = bank->data + from;
         for (u64 word = from / WORD; bank->read && word * WORD < from + i->width; word++) bank->read[word] = 1;
     }
-    if (core->stream) add_clocks(core->stream, distinct_words(offset, m));
+    if (core->stream) {
+        add_clocks(core->stream, distinct_words(offset, m));
+        if (!(i->s[0] & POOL)) stream_constants(core->stream, i->aux, offset, (u32)i->imm, m);
+    }
     read_lanes(i, at, GENERAL, m, DESTINATION);
 }

@@ -5,11 +5,10 @@
 #include "costs.h"
 #include "lanes.h"
 
-enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_OF_RUN = 0xffff };
+enum { CONSTANT_LINE = 64, LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_OF_RUN = 0xffff };
 #define TAG_BANK_HIGH 0x1ad5daull /* bits of a line's number whose parity is a bit of its bank */
 #define TAG_BANK_LOW 0x1f7ab5ull
 #define SPREAD_SPACE (1ull << 46) /* addresses, apart from those of all buffers */
-#define LOCAL_SPACE (1ull << 55) /* lines of local memory, apart from all others */
 
 Stream *new_stream(u64 most) {
     Stream *s;
@@ -60,6 +59,18 @@ void stream_word(Stream *s, u64 word) {
     if (++step->lines == 0) step->clocks++; /* of these steps, more than 255 are counted on there */
 }
 
+/* The distinct lines of a constant bank in which words of the lanes in m begin. */
+void stream_constants(Stream *s, u32 bank, const u32 *offset, u32 imm, u32 m) {
+    u64 found[LANES];
+    u32 n = 0;
+    FOR_LANES_OF(m) {
+        const u64 line = CONSTANT | ((u64)bank << 32 | (offset[l] + imm) / CONSTANT_LINE) << SECTORS_OF_LINE;
+        u32 k = 0;
+        while (k < n && found[k] != line) k++;
+        if (k == n) stream_word(s, found[n++] = line);
+    }
+}
+
 /* Lines in the fullest of L1's four tag banks, which look up one line per clock each: the rule
  * that tests/analysis/tag_banks.py holds against recorded loads. */
 static u32 fullest_tag_bank(const u64 *line, u32 n) {
@@ -83,7 +94,7 @@ u64 kept_line(const Launch *launch, u64 line) { return as_kept(launch, line * LI
 
 /* Base that makes the lines of a warp's local memory distinct from all others. */
 u64 local_space(const Worker *c, const Warp *w) {
-    return LOCAL_SPACE | (c->block->index * WARPS_OF_BLOCK + w->index) * LOCAL_LINES;
+    return LOCAL >> SECTORS_OF_LINE | (c->block->index * WARPS_OF_BLOCK + w->index) * LOCAL_LINES;
 }
 
 /* The distinct lines of a request of the lanes in m, with their sectors, and its clocks: the most of

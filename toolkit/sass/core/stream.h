@@ -50,5 +50,6 @@ void stream_run(Stream *s, u32 pc, u32 n);
 void take_step_back(Stream *s);
 void stream_word(Stream *s, u64 word);
 u64 kept_line(const Launch *launch, u64 line);
+void stream_constants(Stream *s, u32 bank, const u32 *offset, u32 imm, u32 m);
 u64 local_space(const Worker *c, const Warp *w);
 void stream_request(Worker *c, const u64 *executed, u32 width, u32 m, u64 space);
