@@ -181,9 +181,13 @@ def test_a_number_in_place_of_64_bits_is_their_upper_word():
 
 
 def converted(source, target, x, direction=NEAREST):
+    sign = target.sign if source.is_negative(x) else 0
+    if source.is_nan(x) and source is BINARY64 and target in (BINARY16, BFLOAT16):
+        lost = source.fraction_bits - target.fraction_bits
+        quiet = target.infinity | 1 << target.fraction_bits - 1
+        return sign | quiet | x >> lost & (1 << target.fraction_bits) - 1
     if source.is_nan(x):
         return target.nan
-    sign = target.sign if source.is_negative(x) else 0
     if source.is_infinite(x) or source.is_zero(x):
         return sign | (target.infinity if source.is_infinite(x) else 0)
     return target.rounded(source.value(x), direction)

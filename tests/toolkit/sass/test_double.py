@@ -27,11 +27,11 @@ TEXTS = {"DADD": "R4, R2, R6", "DMUL": "R4, R2, R6", "DFMA": "R4, R2, R6, R8"}
 
 
 def exact(opcode, a, b, c=0, direction=NEAREST):
-    """A NaN among the operands passes, made quiet: the last of them."""
-    operands = (a, b, c) if opcode == "DFMA" else (a, b)
+    """A NaN among the operands passes, made quiet: the second before the third."""
+    operands = (b, c, a) if opcode == "DFMA" else (b, a)
     nans = [x | QUIET for x in operands if D.is_nan(x)]
     if nans:
-        return nans[-1]
+        return nans[0]
     if opcode == "DADD":
         return D.fused(a, D.one, b, direction)
     return D.fused(a, b, None if opcode == "DMUL" else c, direction)

@@ -14,10 +14,13 @@ static inline u64 raw64(const Warp *w, const Ins *i, int k, int l) {
     return (u64)low[l + LANES] << 32 | low[l];
 }
 
-/* The last operand that is a NaN, made quiet. */
+/* The operand that is a NaN, made quiet: the second before the third before the first. */
 static inline u64 nan_of(const Warp *w, const Ins *i, int l) {
-    for (int k = 2; k >= 0; k--)
-        if (is_nan64(raw64(w, i, k, l))) return raw64(w, i, k, l) | QUIET64;
+    static const int order[] = {1, 2, 0};
+    for (int k = 0; k < 3; k++) {
+        const u64 x = raw64(w, i, order[k], l);
+        if (is_nan64(x)) return x | QUIET64;
+    }
     return NAN64;
 }
 

@@ -77,7 +77,7 @@ def f2fp(i: Lowering) -> None:
     flags = i.choice(ROUNDINGS, 0) | i.flags(FLAGS | {"BF16": BF16})
     found = [name for name in i.modifiers if name in {*FORMATS, "E4M3", "E5M2", "TF32"}]
     byte = i.flags({"RELU": FLAGS["RELU"], "E5M2": BYTE_E5M2})
-    match found, [name for name in i.modifiers if "PACK" in name]:
+    match found, [x for x in i.modifiers if "PACK" in x or x == "MERGE_C"]:
         case ["E4M3" | "E5M2", "F32"], ["PACK_AB_MERGE_C"] if "SATFINITE" in i.modifiers:
             i.form("d f32 f32 word", "PACK_BYTES", flags=byte)
         case ["E4M3" | "E5M2", "F16"], ["UNPACK_B_MERGE_C"] if "SATFINITE" in i.modifiers:
