@@ -1,8 +1,8 @@
 """Sizes of folders, kernels of public repositories, and a census of opcodes.
 
-    python -m validation size [--against COMMIT]
-    python -m validation public-sources FOLDER --record FILE
-    python -m validation census FOLDER [--build ARCH ...]
+python -m validation size [--against COMMIT]
+python -m validation public-sources FOLDER --record FILE
+python -m validation census FOLDER [--build ARCH ...]
 """
 
 from __future__ import annotations

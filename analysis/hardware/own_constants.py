@@ -74,6 +74,7 @@ RULES: Mapping[str, Rule] = {
         "ldc_32_words_latency_cycles",
         "ldc_1_words_latency_cycles",
     ),
+    "constant_miss_latency": _equal("ldc_miss_latency_cycles"),
     "barrier_latency": _by(  # that of no warp at all
         "2 A - B", lambda a, b: 2 * a - b, "barrier_1_warps_cycles", "barrier_2_warps_cycles"
     ),
@@ -100,6 +101,8 @@ RULES: Mapping[str, Rule] = {
     "constant_clocks": _by("A / 32", lambda a: a / 32, "ldc_32_words_cycles"),
     "constant_clocks_of_one": _by("A / 32", lambda a: a / 32, "ldc_32_words_one_scheduler_cycles"),
     "least_constant_clocks": _equal("ldc_1_words_one_scheduler_cycles"),
+    "constant_line_clocks": _equal("ldc_line_all_sms_cycles"),
+    "constant_line_clocks_alone": _equal("ldc_line_one_sm_cycles"),
     "barrier_unit_clocks": _by("A / 64", lambda a: a / 64, "barrier_8_warps_8_blocks_cycles"),
     "write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_all_sms_cycles"),
     "fetch_clocks_of_several": _equal(f"{_BY_WARPS}/2"),

@@ -1,6 +1,6 @@
 #include "constants.h"
 
-#include <stddef.h>
+#include <string.h>
 
 /* Lines that have arrived by now are cached, the most recently used ones. */
 static void settle(Constants *c, double now) {

@@ -88,6 +88,7 @@ class ModelledSm:
         # bytes read, excluding partial sums of other blocks, which are in L2
         own = work.l2_read_bytes - work.exchanged.read_back_bytes
         out = self._written_back_per_byte
+        local = work.local_bytes(self.device) / self.device.l2_bytes
         crowd = self.device.sm_count / self.busy_sms
         crowd *= work.exchanged.relative_l2_reads * work.relative_reads
         dram_rate = self.dram_rate * work.relative_reads
@@ -116,16 +117,10 @@ class ModelledSm:
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
             dram_write_share=out * work.sent_share,
-            local_read_share=_ramp(self._local_share_of_l2, LOCAL_READ_FROM, LOCAL_READ_ALL),
-            local_write_share=_ramp(self._local_share_of_l2, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),
+            local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
+            local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),
             waiting_share=min(1.0, work.dram_read_bytes / own) if own else 0.0,
         )
-
-    @property
-    def _local_share_of_l2(self) -> float:
-        """Local memory that all resident blocks access, relative to L2."""
-        resident = min(self.work.blocks, self.work.blocks_per_sm * self.device.sm_count)
-        return self.work.local_bytes_per_block * resident / self.device.l2_bytes
 
     @property
     def _flag_clocks(self) -> int:

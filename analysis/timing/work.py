@@ -91,6 +91,10 @@ class Work:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.sample.replayed:
             raise InputError("a prediction needs a launch that fits on the device, and its streams")
 
+    def local_bytes(self, device: Device) -> float:
+        """Bytes of local memory that all blocks resident at a time access."""
+        return self.local_bytes_per_block * min(self.blocks, self.blocks_per_sm * device.sm_count)
+
     def most_blocks(self, device: Device) -> int:
         """Number of blocks of the modelled SM: that of `of_sm`, or else the SM with most blocks."""
         if self.of_sm:

@@ -17,7 +17,7 @@ from toolkit.cli.simulate import check_page
 from toolkit.cli.terminal import note, say
 
 if TYPE_CHECKING:
-    from toolkit.cli.launch_options import Call
+    from toolkit.cli.call import Call
     from toolkit.execution.sanitizer import Checked
 
 SCHEMA_VERSION = 1

@@ -13,7 +13,7 @@ from reports.sections.launch_facts import error_sentence, measured_sentence, occ
 from reports.sections.table import Title, plain_table
 from reports.sections.time_parts import Kind, parts
 from toolkit.cli.argument_syntax import BufferArgument
-from toolkit.cli.launch_options import Call, SimulatedCall
+from toolkit.cli.call import Call, SimulatedCall
 from toolkit.cli.remedies import print_remedies
 from toolkit.cli.terminal import note, out, rich_table, say
 from toolkit.launch.launch import Execution

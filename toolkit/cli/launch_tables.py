@@ -27,8 +27,8 @@ from reports.sections.launch import counters_table
 from reports.sections.launch_facts import errors_alike
 from reports.sections.prediction import bounds_table, limits
 from toolkit.cli.argument_syntax import BufferArgument
+from toolkit.cli.call import Call, SimulatedCall
 from toolkit.cli.launch_answer import print_answer
-from toolkit.cli.launch_options import Call, SimulatedCall
 from toolkit.cli.printed import print_printed
 from toolkit.cli.remedies import remedies_document
 from toolkit.cli.terminal import out, rich_table, say

@@ -10,7 +10,7 @@ from analysis.errors import InputError
 from reports.sections.remedies import remedies_notes, remedies_table
 from reports.text import many
 from toolkit.cli.argument_syntax import make_arguments
-from toolkit.cli.launch_options import Call, SimulatedCall
+from toolkit.cli.call import Call, SimulatedCall
 from toolkit.cli.output import write
 from toolkit.cli.progress import SimulationProgress
 from toolkit.cli.terminal import note, out, rich_table, say

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from analysis.devices import Device
-    from toolkit.cli.launch_options import SimulatedCall
+    from toolkit.cli.call import SimulatedCall
     from toolkit.gpu.sampling import Sampling
     from toolkit.machine_code.kernel_source import Source
 
@@ -70,7 +70,8 @@ def run(
 
         with compiled_beside(asked.launch, device) as compiled:
             from toolkit.cli import launch_tables
-            from toolkit.cli.launch_options import SimulatedCall, call_of
+            from toolkit.cli.call import SimulatedCall
+            from toolkit.cli.launch_options import call_of
             from toolkit.cli.remedies import apply_remedy, check_applies
             from toolkit.gpu.sampling import Sampling
 

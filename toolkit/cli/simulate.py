@@ -27,7 +27,7 @@ from toolkit.cli.options import (
 from toolkit.cli.output import check_is_no_input, check_output, print_json, write
 
 if TYPE_CHECKING:
-    from toolkit.cli.launch_options import Call
+    from toolkit.cli.call import Call
 
 
 @takes_launch

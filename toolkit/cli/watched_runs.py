@@ -15,7 +15,8 @@ from multiprocessing.context import SpawnProcess
 from analysis.comparison.runs import RunComparison, compare_launches
 from analysis.errors import ToolkitError
 from toolkit.cli.asked_launch import completed
-from toolkit.cli.launch_options import SimulatedCall, call_of
+from toolkit.cli.call import SimulatedCall
+from toolkit.cli.launch_options import call_of
 from toolkit.cli.launch_source import compiled_beside
 from toolkit.cli.launch_tables import record
 from toolkit.cli.options import LaunchOptions

@@ -13,7 +13,7 @@ extern "C" __global__ void add(char* memory, const int* offsets, int rows, int b
     }
 }
 
-__constant__ int zeros[512];
+__constant__ int zeros[16384];
 
 // Clocks that each warp takes for `rounds` times 8 loads, each at what the one before gave, in CHAINS chains.
 // Warps whose number has a bit of `idle` leave at once.
@@ -35,4 +35,42 @@ extern "C" __global__ void load(long long* noted, const int* offsets, int rounds
     const long long stop = clock64();
     if (threadIdx.x % 32 == 0) noted[2 * warp] = stop - start;
     if (a + b + c + d < 0) noted[2 * warp + 1] = a;  // never true, and the compiler does not know
+}
+
+// Clocks of `rounds` times 8 dependent loads, each 64 bytes behind the one before, within the first `bytes` of the
+// constants. The addresses depend on the loads, which read zeros.
+extern "C" __global__ void walk(long long* noted, int bytes, int rounds)
+{
+    int a = threadIdx.x;
+    const long long start = clock64();
+#pragma unroll 1
+    for (int k = 0; k < rounds; ++k) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) a = (a + 16 + zeros[a]) & (bytes / 4 - 1);
+    }
+    const long long stop = clock64();
+    noted[0] = stop - start;
+    if (a < 0) noted[1] = a;
+}
+
+// Clocks that each warp of the first block takes for `rounds` times 8 loads, of a word in another line for each lane,
+// at random places of all constants.
+extern "C" __global__ void lines(long long* noted, int rounds)
+{
+    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    unsigned place = 2654435761u * (blockIdx.x * 32 + warp + 1), sum = 0;
+    __syncthreads();
+    const long long start = clock64();
+#pragma unroll 1
+    for (int k = 0; k < rounds; ++k) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            place = place * 1664525u + 1013904223u;
+            sum += zeros[(place >> 8) + 64 * lane & 16383];
+        }
+    }
+    __syncthreads();
+    const long long stop = clock64();
+    if (blockIdx.x == 0 && lane == 0) noted[2 * warp] = stop - start;
+    if (sum > 0) noted[2 * warp + 1] = sum;  // never true, and the compiler does not know
 }

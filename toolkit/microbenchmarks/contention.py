@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 import numpy as np
 
 from analysis.geometry import WARP_SIZE, Geometry
-from toolkit.microbenchmarks.bench import FEW, MANY, REPEATS, SCHEDULERS, Bench
+from toolkit.microbenchmarks.bench import FEW, MANY, ONE_SM, REPEATS, SCHEDULERS, WHERE, Bench
 from toolkit.microbenchmarks.global_memory import MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
 from toolkit.microbenchmarks.record import Measured, each
@@ -143,6 +144,33 @@ def _rate_of_one(bench: Bench, words: int) -> Measured:
     return _clocks(bench, words, 4, 32, idle).scaled(SCHEDULERS / 32)
 
 
+def _of_rounds(bench: Bench, entry: str, geometry: Geometry, *arguments: int) -> list[float]:
+    """Clocks of a round of 8 loads, without those of the start and the end, of some repeats."""
+    kernel = bench.kernel(SOURCE, entry, KIND=0, CHAINS=1)
+    warps = geometry.threads_per_block // WARP_SIZE or 1
+    out = bench.gpu.allocate(16 * warps)
+
+    def clocks(rounds: int) -> int:
+        launch = kernel.prepared(geometry, [out, *map(np.int32, (*arguments, rounds))])
+        return int(bench.noted(entry, launch, out, (warps, 2))[:, 0].max())
+
+    return [(clocks(MANY) - clocks(FEW)) / (MANY - FEW) for _ in range(REPEATS + 1)][1:]
+
+
+def _miss_latency(bench: Bench) -> Measured:
+    """Clocks that a load takes longer where its line is not in the cache of the SM."""
+    alone = Geometry.of(1, 1)
+    few, many = (_of_rounds(bench, "walk", alone, size) for size in (CACHED, CONSTANTS))
+    return Measured.of(many).less(median(few)).scaled(1 / 8)
+
+
+def _line_rate(bench: Bench, where: str) -> Measured:
+    blocks = 1 if where == ONE_SM else bench.device.sm_count
+    found = _of_rounds(bench, "lines", Geometry.of(blocks, WARP_SIZE * WARPS))
+    return Measured.of(found).scaled(1 / (8 * WARPS * WARP_SIZE))
+
+
+CACHED, CONSTANTS = 1024, 65536  # bytes that stay in the SM's cache of constants, and all of them
 WORDS = (1, 2, 8, 32)
 BENCHMARKS = (
     *(
@@ -190,5 +218,18 @@ BENCHMARKS = (
         "8 warps of one scheduler, {words} words of constants",
         _rate_of_one,
         words=WORDS,
+    ),
+    *each(
+        "ldc_miss_latency_cycles",
+        "cycles",
+        "one thread walks all constants line by line, or the first KiB: the difference per load",
+        _miss_latency,
+    ),
+    *each(
+        "ldc_line_{where}_cycles",
+        "cycles per line and SM",
+        "32 warps on {where}, 32 lines per load at random places of all constants",
+        _line_rate,
+        where=WHERE,
     ),
 )

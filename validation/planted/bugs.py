@@ -18,7 +18,8 @@ from kernels.ladder import LADDER
 from kernels.variant import Variant
 from tests.together import Part, compiled_together
 from toolkit.cli.argument_syntax import make_arguments
-from toolkit.cli.launch_options import Call, parse_call
+from toolkit.cli.call import Call
+from toolkit.cli.launch_options import parse_call
 from toolkit.cli.options import LaunchOptions
 from toolkit.machine_code.kernel import Kernel
 

@@ -116,7 +116,7 @@ def test_a_launch_that_the_simulator_refuses_is_measured(h100, monkeypatch):
     def fails(*arguments, **named):
         raise LaunchError("transpose: line 6 is too hard")
 
-    monkeypatch.setattr("toolkit.cli.launch_options.simulate", fails)
+    monkeypatch.setattr("toolkit.cli.call.simulate", fails)
     assert "note: not predicted: transpose: line 6 is too hard\n" in shown(LAUNCH)
     shown(f"{LAUNCH} --html page.html")
     assert "not predicted: transpose: line 6 is" in Path("page.html").read_text(encoding="utf-8")

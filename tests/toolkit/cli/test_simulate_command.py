@@ -537,7 +537,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         compiled.update(settings, source=source, kernel=kernel)
         return compile_kernel(source, kernel, **settings)
 
-    monkeypatch.setattr("toolkit.cli.launch_options.simulate", remembered)
+    monkeypatch.setattr("toolkit.cli.call.simulate", remembered)
     monkeypatch.setattr("toolkit.cli.launch_source.compile_kernel", compiled_so)
     options = (
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
@@ -881,7 +881,7 @@ def test_too_little_memory_is_one_line(monkeypatch):
     def run(*_, **__):
         raise MemoryError("Unable to allocate 16.0 GiB for an array")
 
-    monkeypatch.setattr("toolkit.cli.launch_options.simulate", run)
+    monkeypatch.setattr("toolkit.cli.call.simulate", run)
     write("k.cu", 'extern "C" __global__ void k() {}')
     assert refused("simulate k.cu -g 1 -b 1") == (
         "not enough memory (Unable to allocate 16.0 GiB for an array): make the launch "

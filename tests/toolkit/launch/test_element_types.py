@@ -9,7 +9,7 @@ import pytest
 from analysis.errors import InputError
 from tests.refusals import refusal
 from toolkit import simulate
-from toolkit.cli.launch_options import _npy
+from toolkit.cli.call import _npy
 from toolkit.gpu.context import packed
 from toolkit.launch.checks import check_arguments
 from toolkit.launch.element_types import SMALL_FLOATS, epsilon, type_named
