@@ -21,7 +21,11 @@ RUN, ON_AN_H100 = (
     for gpu in ("h200", "h100")
 )
 # Benchmarks that are younger than the recorded run on an H200
-RUN["constants"] |= {one.name: ON_AN_H100["constants"][one.name] for one in contention.BENCHMARKS}
+RUN["constants"] |= {
+    one.name: ON_AN_H100["constants"][one.name]
+    for one in contention.BENCHMARKS
+    if one.name in ON_AN_H100["constants"]
+}
 H200, H100, RTX_3090 = (DEVICES[key] for key in ("h200", "h100-sxm", "rtx-3090"))
 BENCHMARKS = {one.name: one for module in MODULES for one in module.BENCHMARKS}
 DOCUMENT = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")

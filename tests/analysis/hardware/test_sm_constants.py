@@ -116,6 +116,11 @@ FROM_RECORDED |= {
     "latencies.XU": (MEASURED["mufu_ex2_latency_cycles"], 0.01),
     "latencies.FP64": (MEASURED["dfma_latency_cycles"], 0.01),
 }
+FROM_RECORDED |= {
+    "constant_miss_latency": (MEASURED["ldc_miss_latency_cycles"], 0.001),
+    "constant_line_clocks": (MEASURED["ldc_line_all_sms_cycles"], 0.002),
+    "constant_line_clocks_alone": (MEASURED["ldc_line_one_sm_cycles"], 0.005),
+}
 FROM_H100 = {
     "constant_latency": (ON_AN_H100["ldc_1_words_latency_cycles"] - 5, 0.01),
     "constant_word_latency": (
