@@ -3,9 +3,9 @@
  * The hardware interpolates: the upper bits of a mantissa choose an interval, the rest x of them is
  * put into a parabola with coefficients of that interval, in whole numbers, with a square whose low
  * bits are cut off (the structure of the unit of GeForce 8, which an H200 still has). With it all
- * functions but TANH give the bits of an H200 for every input that was tried: all mantissas, and
- * 131,072 random words each (validation/census/special.py). TANH is computed in double precision
- * and rounded once. Nothing here calls the mathematical library. Subnormal operands and results are
+ * functions but TANH give the bits of an H200 for the 1,024 random words each that were tried. A model
+ * in NumPy with the same tables does so for all mantissas of an octave (validation/census/special.py).
+ * TANH is computed in double precision and rounded once. Nothing here calls the mathematical library. Subnormal operands and results are
  * zeros but for TANH: compilers scale around the others. */
 #include "special_tables.h"
 
