@@ -63,6 +63,8 @@ class Row:
 def take(folder: Path, record: Path, only: Sequence[str], cubins: Path | None) -> None:
     """Append a row for each kernel that the record lacks."""
     known = {(row["repository"], row["file"], row["kernel"]) for row in rows_of(record)}
+    if cubins is not None:
+        cubins.mkdir(parents=True, exist_ok=True)
     for repository in sorted(path for path in folder.iterdir() if path.is_dir()):
         if only and repository.name not in only:
             continue

@@ -1,5 +1,7 @@
 """Kernels of CuPy, whose text is compiled here: outputs are those of NumPy."""
 
+from warnings import catch_warnings, simplefilter
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,12 @@ import cupy
 
 from analysis.errors import InputError, UnsupportedError
 from tests.refusals import refusal
-from tests.toolkit.frontends.kernels import of_cupy as kernels
 from tests.toolkit.frontends.kernels.store_triton import CUBIN
 from toolkit import simulate
+
+with catch_warnings():
+    simplefilter("ignore")  # of the packages, about each other
+    from tests.toolkit.frontends.kernels import of_cupy as kernels
 
 
 def normal(*shape, seed=0):

@@ -1,5 +1,7 @@
 """Kernels of Numba, compiled with no GPU: outputs are those of NumPy, lines those of Python."""
 
+from warnings import catch_warnings, simplefilter
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,12 @@ pytest.importorskip("numba_cuda")
 
 from analysis.errors import CompileError, InputError
 from tests.refusals import refusal
-from tests.toolkit.frontends.kernels import of_numba as kernels
 from toolkit import check, simulate
 from toolkit.frontends.scripts import script_kernel
+
+with catch_warnings():
+    simplefilter("ignore")  # of the packages, about each other
+    from tests.toolkit.frontends.kernels import of_numba as kernels
 
 
 def normal(*shape, seed=0):

@@ -1,6 +1,7 @@
 """Kernels of Triton, compiled with no GPU: outputs are those of NumPy, lines those of Python."""
 
 import json
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pytest
@@ -10,8 +11,11 @@ pytest.importorskip("triton")
 from analysis.errors import CompileError, InputError, UnknownNameError, UnsupportedError
 from tests.refusals import refusal
 from tests.toolkit.cli.commands import invoke
-from tests.toolkit.frontends.kernels import of_triton as kernels
 from toolkit import simulate
+
+with catch_warnings():
+    simplefilter("ignore")  # of the packages, about each other
+    from tests.toolkit.frontends.kernels import of_triton as kernels
 
 
 def normal(*shape, seed=0):
