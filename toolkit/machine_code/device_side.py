@@ -222,8 +222,8 @@ def device_side(
         if not header or header in _REPLACED:
             continue
         path = _found(header, (places[item.file], folder, *folders))
-        if path is None and not _is_of_cuda(header):
-            missing.add(item)
+        if path is None and (is_of_host(header) or not _is_of_cuda(header)):
+            missing.add(item)  # of the host also where it is installed, such as cublas_v2.h
         elif path is None:
             continue
         elif header not in contents and len(contents) < _MOST_HEADERS:

@@ -156,12 +156,18 @@ def explained_missing(header: str) -> str:
 
 @cache
 def _folders_of_cuda() -> tuple[Path, ...]:
-    """CUDA's headers: of the pip wheel, else of a toolkit; none where there is neither."""
+    """CUDA's headers: of the pip wheel, else of a toolkit; none where there is neither.
+
+    Folders that lack the C++ library of CUDA (cccl) come last: its wheel may be missing.
+    """
     nvcc = shutil.which("nvcc")
     homes = [os.environ.get("CUDA_HOME"), nvcc and Path(nvcc).parents[1], "/usr/local/cuda"]
     of_wheel = [file.parent for file in files_of_wheel(_WHEEL, _ONE_OF_ITS_FILES)]
-    for folder in (*of_wheel, *(Path(home) / "include" for home in homes if home)):
-        if (folder / _ONE_OF_ITS_FILES).exists():
-            within = folder / "cccl"
-            return (folder, within) if within.exists() else (folder,)
-    return ()
+    folders = (*of_wheel, *(Path(home) / "include" for home in homes if home))
+    found = [
+        (folder, folder / "cccl") if (folder / "cccl").exists() else (folder,)
+        for folder in folders
+        if (folder / _ONE_OF_ITS_FILES).exists()
+    ]
+    whole = [one for one in found if (one[-1] / "nv" / "target").exists()]
+    return next(iter([*whole, *found]), ())
