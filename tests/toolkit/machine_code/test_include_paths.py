@@ -2,6 +2,7 @@
 
 import os
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -163,10 +164,33 @@ def test_headers_of_cuda_are_found_or_their_wheel_is_named(monkeypatch, tmp_path
     assert compile_cubin(source, name="my.cu", kernel="k", arch="sm_86")
 
 
-def test_headers_of_a_toolkit_are_found(monkeypatch, tmp_path):
-    include = tmp_path / "include"
-    (include / "cccl").mkdir(parents=True)
+def toolkit_in(folder):
+    """The folder of headers of a CUDA toolkit."""
+    include = folder / "include"
+    (include / "cccl" / "nv").mkdir(parents=True)
+    (include / "cccl" / "nv" / "target").touch()
     (include / "cuda_fp16.h").touch()
+    return include
+
+
+def test_a_wheel_without_the_library_of_cpp_comes_behind_a_toolkit(monkeypatch, tmp_path):
+    wheel = tmp_path / "wheel" / "cuda_fp16.h"
+    wheel.parent.mkdir()
+    wheel.touch()
+    include = toolkit_in(tmp_path / "toolkit")
+    monkeypatch.setenv("CUDA_HOME", str(include.parent))
+    monkeypatch.setattr(headers, "files_of_wheel", lambda *names: [wheel])
+    assert headers._folders_of_cuda.__wrapped__() == (include, include / "cccl")
+    (include / "cuda_fp16.h").unlink()
+    monkeypatch.setattr(headers.shutil, "which", lambda name: None)
+    assert headers._folders_of_cuda.__wrapped__()[0] in (
+        wheel.parent,
+        Path("/usr/local/cuda/include"),
+    )
+
+
+def test_headers_of_a_toolkit_are_found(monkeypatch, tmp_path):
+    include = toolkit_in(tmp_path)
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     monkeypatch.setattr(headers, "files_of_wheel", lambda *names: [])
     assert headers._folders_of_cuda.__wrapped__() == (include, include / "cccl")
