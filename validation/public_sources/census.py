@@ -110,7 +110,7 @@ def _row(repository: Path, file: str, kernel: Launched, cubins: Path | None) -> 
         sources = "\n".join(one.decode() for one in side.contents.values())
         found = replace(found, source=sources)
         twin = _twin(found, image, symbols)
-        made = signature(sources, kernel.name)
+        made = found.declared or signature(sources, kernel.name)
         executes, first = _executed(found, made)
         outputs = "no cubin of nvcc" if twin is None else _compared(first, twin, made)
     return Row(
