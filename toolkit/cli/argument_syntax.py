@@ -35,7 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError, UnknownNameError, first_line, shortened
-from toolkit.launch.element_types import SMALL_FLOATS, is_real, small_float, type_named
+from toolkit.cli.typed_numbers import NAMES, is_number, number, type_of
+from toolkit.launch.element_types import small_float, type_named
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument
 from toolkit.launch.random_arrays import random_array
@@ -43,41 +44,12 @@ from toolkit.launch.texture import ADDRESS_MODES, FILTERS, Surface, Texture
 from toolkit.machine_code.signature import Declared
 from toolkit.store.user_files import check_regular
 
-TYPES: dict[str, np.dtype[Any]] = {
-    f"{letter}{8 * size}": np.dtype(f"{kind}{size}")
-    for letter, kind, sizes in (
-        ("i", "i", (1, 2, 4, 8)),
-        ("u", "u", (1, 2, 4, 8)),
-        ("f", "f", (2, 4, 8)),
-    )
-    for size in sizes
-} | {"bool": np.dtype("?"), "c64": np.dtype("c8"), "c128": np.dtype("c16")}
-_OF_C = {"char": "i8", "short": "i16", "int": "i32", "unsigned": "u32", "long": "i64"} | {
-    "half": "f16",
-    "float": "f32",
-    "double": "f64",
-}
-# With the names of NumPy and of C
-_NAMES = (
-    TYPES
-    | {dtype.name: dtype for dtype in TYPES.values()}
-    | {name: TYPES[ours] for name, ours in _OF_C.items()}
-)
-
-_SMALL = {name: one.name for name, one in SMALL_FLOATS.items()} | {
-    one.name: one.name for one in SMALL_FLOATS.values()
-}
-
 UNWRITTEN = "unwritten"
 FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
 POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
 MOST_AXES = 64  # of an array of NumPy
 MOST_ELEMENTS = 2**48  # addresses of a process have 48 bits
 
-_FP8 = ("fp8", "f8", "float8")
-
-_NOT_FINITE = re.compile("inf|nan", re.IGNORECASE)
-_BARE_NUMBER = re.compile(r"[-+]?(?:\.?\d[\w.+-]*|(?i:inf|infinity|nan))", re.ASCII)
 _BUFFER = re.compile(r"(?P<type>\w*)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re.DOTALL)
 _VALUE = re.compile(r"(?P<type>\w*)=(?P<value>.*)", re.DOTALL)
 _STRUCTS = re.compile(r"struct\[(?P<shape>[^\]]*)\](?::(?P<fields>.*))?", re.DOTALL)
@@ -149,18 +121,6 @@ def parse_arguments(
     ]
 
 
-def is_type(name: str) -> bool:
-    """True for a name of a type, which may stand before `=` or `[`."""
-    return name in _NAMES or name in _SMALL or name in _FP8 or name == "struct"
-
-
-def type_name(dtype: np.dtype[Any]) -> str:
-    """The name of a type here: "f32"."""
-    if (small := small_float(dtype)) is not None:
-        return next(name for name, known in SMALL_FLOATS.items() if known == small)
-    return next((name for name, known in TYPES.items() if known == dtype), dtype.name)
-
-
 def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) -> list[Argument]:
     """The arguments themselves, random ones from `seed` and their position.
 
@@ -177,65 +137,6 @@ def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) 
         else item
         for position, item in enumerate(parsed)
     ]
-
-
-def is_number(text: str) -> bool:
-    """True for a number without a type."""
-    return _BARE_NUMBER.fullmatch(text) is not None
-
-
-def number(text: str, dtype: np.dtype[Any]) -> np.generic:
-    """`text` as a number of a type; raises InputError where it is none, or does not fit."""
-    if is_real(dtype):
-        return _floating(text, dtype)
-    if dtype.kind == "c":
-        return _complex(text, dtype)
-    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    named = {"true": 1, "false": 0}.get(text.lower()) if dtype.kind == "b" else None
-    try:
-        value = int(text, 0) if named is None else named
-    except ValueError:
-        raise InputError(
-            f"{shortened(text)!r} is not an integer: give one such as 4096, -1 or 0x1000"
-        ) from None
-    if not low <= value <= high:
-        raise InputError(f"{shortened(text)} does not fit: {dtype.name} holds {low} to {high}")
-    result: np.generic = dtype.type(value)
-    return result
-
-
-def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(
-            f"{shortened(text)!r} is not a number: give one such as 1.5, -2e-3, inf or nan"
-        ) from None
-    small = small_float(dtype)
-    if small and not small.has_infinity and np.isinf(value):
-        raise InputError(f"{dtype.name} has no infinity: give a number up to {small.largest:g}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        result: np.generic = dtype.type(value)
-    if not (np.isfinite(float(result)) or _NOT_FINITE.search(text)):
-        largest = small.largest if small else float(np.finfo(dtype).max)
-        raise InputError(f"{shortened(text)} does not fit: {dtype.name} ends at {largest:g}")
-    return result
-
-
-def _complex(text: str, dtype: np.dtype[Any]) -> np.generic:
-    try:
-        value = complex(re.sub(r"i$", "j", text.strip()))
-    except ValueError:
-        raise InputError(
-            f"{shortened(text)!r} is not a complex number: give one such as 1.5, 2j or 1-2j"
-        ) from None
-    with np.errstate(over="ignore"):
-        result: np.generic = dtype.type(value)
-    if not (np.isfinite(result) or _NOT_FINITE.search(text)):
-        raise InputError(
-            f"{shortened(text)} does not fit: {dtype.name} ends at {np.finfo(dtype).max:g}"
-        )
-    return result
 
 
 def parse_argument(
@@ -261,16 +162,16 @@ def _parsed(text: str) -> BufferArgument | np.generic:
     if match := _OBJECT.fullmatch(text):
         return _object(text, match["kind"], match["rest"])
     if match := _BUFFER.fullmatch(text):
-        dtype = _type(match["type"])
+        dtype = type_of(match["type"])
         shape = _shape(match["shape"])
         return BufferArgument(text=text, dtype=dtype, shape=shape, fill=_fill(match["fill"], dtype))
     if match := _VALUE.fullmatch(text):
-        return number(match["value"], _type(match["type"]))
+        return number(match["value"], type_of(match["type"]))
     if text.endswith(".npy"):
         path = Path(text)
         array = _opened(path)
         return BufferArgument(text=text, dtype=array.dtype, shape=array.shape, fill=path)
-    if text in _NAMES:
+    if text in NAMES:
         raise InputError(f"a size or a value is missing: give '{text}[1024]' or '{text}=1'")
     raise InputError(f"it is not understood: give {_EXAMPLES}")
 
@@ -289,16 +190,6 @@ def _declared_type(text: str, declared: Declared | None, size: int | None) -> np
     if declared.dtype is None:
         raise InputError(f"`{declared.text}` is not a plain type: give one, such as i32={text}")
     return type_named(declared.dtype)
-
-
-def _type(name: str) -> np.dtype[Any]:
-    if name in _FP8:
-        raise InputError(f"{name} is one of two types: give e4m3 or e5m2")
-    if name in _SMALL:
-        return type_named(_SMALL[name])
-    if name not in _NAMES:
-        raise UnknownNameError("type", name, [*TYPES, *SMALL_FLOATS])
-    return _NAMES[name]
 
 
 def _shape(text: str) -> tuple[int, ...]:
@@ -382,7 +273,7 @@ def _struct(text: str) -> np.generic:
                 f"its field {position} {shortened(part)!r} is not understood: give a type and a "
                 "value, such as i32=1"
             )
-        dtype = _type(match["type"])
+        dtype = type_of(match["type"])
         fields.append((f"f{position}", dtype))
         values.append(number(match["value"], dtype))
     # zeros first, so that the bytes between fields are zeros too
@@ -402,7 +293,7 @@ def _structs(text: str, shape: tuple[int, ...], fields: str | None) -> BufferArg
                 f"its field {position} {shortened(part)!r} is not understood: give types, such as "
                 "struct[64]:i32,f32[3]=zeros"
             )
-        dtype, own = _type(match["type"]), _shape(match["shape"]) if match["shape"] else ()
+        dtype, own = type_of(match["type"]), _shape(match["shape"]) if match["shape"] else ()
         fill = _fill(match["fill"], dtype)
         found.append(BufferArgument(text=part, dtype=dtype, shape=shape + own, fill=fill))
     named = [(f"f{k}", one.dtype, one.shape[len(shape) :]) for k, one in enumerate(found)]

@@ -16,9 +16,10 @@ import numpy as np
 
 from analysis.errors import InputError, UnknownNameError, shortened
 from reports import text as words
-from toolkit.cli.argument_syntax import is_type, parse_argument, type_name
+from toolkit.cli.argument_syntax import parse_argument
 from toolkit.cli.launch_source import defines_of, machine_code_of
 from toolkit.cli.options import KernelOptions
+from toolkit.cli.typed_numbers import is_type, type_name
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.host_code import Extent
 from toolkit.launch.proposed import Proposed, Size, SourceLaunches

@@ -30,8 +30,9 @@ from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import Advance, Announce, WhenCounted
 from toolkit.launch.element_types import small_float
+from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, Execution
-from toolkit.launch.setup import HEAP_BYTES, LaunchSetup, setup_of
+from toolkit.launch.setup import LaunchSetup, setup_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
 from toolkit.machine_code.signature import Declared, signature

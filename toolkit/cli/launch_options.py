@@ -18,7 +18,6 @@ from toolkit.cli.argument_syntax import (
     BufferArgument,
     make_arguments,
     parse_arguments,
-    type_name,
 )
 from toolkit.cli.asked_launch import AskedOptions, extent_of, refuse_sizes
 from toolkit.cli.call import Call
@@ -32,6 +31,7 @@ from toolkit.cli.launch_source import (
 from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.cli.settings import parse_settings
+from toolkit.cli.typed_numbers import type_name
 from toolkit.execution.guessed_sizes import guessed_sizes
 from toolkit.execution.simulator import MAX_INSTRUCTIONS
 from toolkit.frontends.script_names import is_script

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
-from toolkit.launch.setup import HEAP_BYTES
+from toolkit.launch.heap import HEAP_BYTES
 
 
 def complete_device(incomplete: str) -> list[str]:

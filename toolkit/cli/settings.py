@@ -14,9 +14,9 @@ from toolkit.cli.argument_syntax import (
     UNWRITTEN,
     BufferArgument,
     array_of,
-    is_number,
     parse_argument,
 )
+from toolkit.cli.typed_numbers import is_number
 from toolkit.machine_code.signature import Declared, DeclaredVariable, declared_variables
 
 Setting = BufferArgument | np.generic

@@ -47,10 +47,11 @@ from toolkit.execution.limits import check_limits
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
 from toolkit.frontends.prepared import Grid
+from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
-from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
+from toolkit.launch.setup import Content, setup_of
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.compile import Compiler
 from toolkit.machine_code.kernel_source import Source, naming

@@ -29,8 +29,9 @@ from toolkit.execution.simulator import (
     WhenCounted,
 )
 from toolkit.frontends.prepared import Grid
+from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, Execution
-from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
+from toolkit.launch.setup import Content, setup_of
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import Compiler, supported_architectures
 from toolkit.machine_code.disassemble import disassembler

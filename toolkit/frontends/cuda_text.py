@@ -20,7 +20,19 @@ from toolkit.machine_code.signature import signature
 class CudaText:
     """Text of a PyCUDA `SourceModule`, which takes the same arguments and needs a GPU.
 
-    As there, the text stands within `extern "C" { }` unless `no_extern_c` is true.
+    Parameters
+    ----------
+    source
+        The text in CUDA C++, with one kernel or several.
+    options
+        Options of the compiler, such as ["-use_fast_math"].
+    no_extern_c
+        If true, the text stands as it is; else within `extern "C" { }`, as in PyCUDA.
+    include_dirs
+        Folders of the headers that the text includes.
+    path
+        The Python file that holds the text; by default one that is running, or a module in which
+        this object has a name.
 
     Examples
     --------
@@ -36,7 +48,7 @@ class CudaText:
     options: Sequence[str] = ()
     no_extern_c: bool = False
     include_dirs: Sequence[str] = ()
-    path: str | None = None  #: the Python file that holds the text, if it is known
+    path: str | None = None
 
 
 def prepared(compiled: CudaText, request: FrontEndRequest) -> PreparedLaunch:

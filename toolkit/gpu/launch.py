@@ -31,6 +31,7 @@ from toolkit.gpu.textures import TextureObjects
 from toolkit.gpu.variables import Variables, set_heap
 from toolkit.gpu.worker_process import Isolated
 from toolkit.launch.element_types import raw_bytes
+from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import (
     Argument,
     Execution,
@@ -40,7 +41,7 @@ from toolkit.launch.launch import (
     buffers_of,
     launch_geometry,
 )
-from toolkit.launch.setup import HEAP_BYTES, PLAIN, Content, setup_of
+from toolkit.launch.setup import PLAIN, Content, setup_of
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.gpu.context import Gpu, LoadedKernel
+from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Launch
-from toolkit.launch.setup import HEAP_BYTES
 from toolkit.machine_code.variable_names import is_of_user
 from toolkit.sass.module_variables import outputs_of, symbols_of
 

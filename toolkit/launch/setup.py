@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.argument_types import shown
 from analysis.errors import InputError
-
-# CUDA C++ Programming Guide, "Dynamic Global Memory Allocation": the heap of a device by default.
-HEAP_BYTES = 8 << 20
-MOST_HEAP_BYTES = 1 << 36
+from toolkit.launch.heap import HEAP_BYTES, MOST_HEAP_BYTES
 
 Content = Mapping[str, NDArray[np.generic] | np.generic]  # of variables, by name
 

@@ -56,6 +56,7 @@ from toolkit.machine_code.include_paths import (
     explained_missing,
     include_options,
     includes,
+    removed_reference,
 )
 from toolkit.machine_code.kernel import Kernel, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
@@ -328,6 +329,8 @@ def _raise_host_variable(error: CompileError, side: DeviceSide) -> None:
     file, line, text = next(iter(complaints_of(error)), ("", 0, ""))
     named = re.match(r'identifier "(\w+)" is undefined', text)
     if named and (variable := host_variable(side, named[1])):
+        if removed := removed_reference(variable.text.decode(errors="replace")):
+            raise CompileError(f"{variable.file}, line {variable.line}: {removed}")
         raise CompileError(
             f"{file}, line {line}: {variable.name} is a variable of the host ({variable.file}, "
             f"line {variable.line}): pass it as an argument, or make it const or __device__"

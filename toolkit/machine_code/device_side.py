@@ -267,16 +267,14 @@ def check_calls(side: DeviceSide) -> None:
                 )
 
 
-def host_variable(side: DeviceSide, name: str) -> LeftOut | None:
+def host_variable(side: DeviceSide, name: str) -> Item | None:
     """The variable of the host with this name."""
-    return next(
-        (
-            one
-            for one in side.left_out
-            if one.kind is ItemKind.VARIABLE and one.name == name and not one.reason
-        ),
-        None,
+    found = (
+        item
+        for item, reason in side.reasons.items()
+        if item.kind is ItemKind.VARIABLE and item.name == name and not reason
     )
+    return min(found, key=lambda item: (item.file != side.file, item.line), default=None)
 
 
 def _found(header: str, folders: Iterable[Path | None]) -> Path | None:

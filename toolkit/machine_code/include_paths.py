@@ -44,6 +44,7 @@ _OF_THE_HOST = re.compile(
     r"|helper_(?!math)\w+\.h(?:pp)?|exception\.h|timer\.h|cu(?:blas|fft|sparse|solver|rand|dnn)\w*(?<!_kernel)\.h"
 )
 _REFERENCE = re.compile(r"(texture|surface) is not a template")
+_DECLARED_REFERENCE = re.compile(r"\s*(?:(?:static|extern|const)\s+)*(texture|surface)\s*<")
 _OBJECTS = {
     "texture": "take a cudaTextureObject_t as a parameter",
     "surface": "take a cudaSurfaceObject_t as a parameter",
@@ -129,9 +130,7 @@ def explained(message: str) -> str:
     undefined = re.search(r'identifier "(\w+)" is undefined', message)
     if undefined and undefined[1] in HEADER_OF:
         return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
-    message = _REFERENCE.sub(
-        lambda found: f"CUDA 12 has no {found[1]} references: {_OBJECTS[found[1]]}", message
-    )
+    message = _REFERENCE.sub(lambda found: _removed(found[1]), message)
     incomplete = re.search(r'incomplete type "(?:const )?(std::\w+)', message)
     if incomplete:
         return f"{incomplete[1]} is a type of the host, which device code cannot use"
@@ -140,6 +139,21 @@ def explained(message: str) -> str:
         is_launch = re.search("device-side kernel launch|kernel launch from __device__", message)
         return DEVICE_LAUNCH if is_launch else message
     return explained_missing(missing[1])
+
+
+def removed_reference(declaration: str) -> str | None:
+    """The remedy if a declaration is of a texture or surface reference, which CUDA 12 removed.
+
+    >>> removed_reference("texture<float, 2> image;")
+    'CUDA 12 has no texture references: take a cudaTextureObject_t as a parameter'
+    >>> removed_reference("float image;")
+    """
+    found = _DECLARED_REFERENCE.match(declaration)
+    return _removed(found[1]) if found else None
+
+
+def _removed(kind: str) -> str:
+    return f"CUDA 12 has no {kind} references: {_OBJECTS[kind]}"
 
 
 def explained_missing(header: str) -> str:

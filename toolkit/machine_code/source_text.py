@@ -77,7 +77,7 @@ def _outermost(line: SourceLine) -> SourceLine:
 def _found(
     file: TableFile, kernel: Kernel, folders: Sequence[Path], origin: Path | None
 ) -> _Found | None:
-    word = plain_name(kernel.symbol).removesuffix("<...>").rpartition("::")[2]
+    word = plain_name(kernel.symbol).partition("<")[0].rpartition("::")[2]
     for path in _places(file, folders, origin):
         with suppress(OSError, ValueError):  # UnicodeDecodeError is a ValueError
             content = read_file(path)

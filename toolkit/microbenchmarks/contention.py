@@ -170,8 +170,8 @@ def _line_rate(bench: Bench, where: str) -> Measured:
     return Measured.of(found).scaled(1 / (8 * WARPS * WARP_SIZE))
 
 
-# Bytes that stay in the SM's cache of constants, and bytes that do not, which the first rounds bring
-# into the caches behind it.
+# Bytes that stay in the SM's cache of constants, and bytes that do not, which the first rounds
+# bring into the caches behind it.
 CACHED, WALKED = 1024, 4096
 WORDS = (1, 2, 8, 32)
 BENCHMARKS = (

@@ -16,8 +16,9 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Effect, Predicted
+from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, Execution, three
-from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
+from toolkit.launch.setup import Content, setup_of
 from toolkit.machine_code.architectures import architecture_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import read_source

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from analysis.errors import InputError, UnavailableError, UnknownNameError
 from tests.refusals import refusal
 from toolkit.cli.argument_syntax import (
-    TYPES,
     BufferArgument,
     make_arguments,
-    number,
     parse_arguments,
 )
+from toolkit.cli.typed_numbers import TYPES, number
 from toolkit.launch import random_arrays
 from toolkit.launch.texture import Surface, Texture
 from toolkit.machine_code.signature import signature

@@ -528,6 +528,7 @@ def test_a_file_of_the_project_is_never_overwritten():
 
 def test_every_option_reaches_the_simulation(monkeypatch):
     asked, compiled = {}, {}
+    write("transpose.cu", TRANSPOSE + "__constant__ int scale;\n")
 
     def remembered(source, kernel, **settings):
         asked.update(settings, source=source.name, kernel=kernel)
@@ -541,7 +542,8 @@ def test_every_option_reaches_the_simulation(monkeypatch):
     monkeypatch.setattr("toolkit.cli.launch_source.compile_kernel", compiled_so)
     options = (
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
-        "--blocks representative --max-instructions 1000000 --seed 7 --limit 2.5 --inner-lines"
+        "--blocks representative --max-instructions 1000000 --seed 7 --limit 2.5 --inner-lines "
+        "--cooperative --heap 1024 --set scale=3"
     )
     shown(f"{LAUNCH} {options}")
     for name in ("arguments", "advance", "announce", "when_counted"):
@@ -568,6 +570,9 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         "limit_s": 2.5,
         "seed": 7,
         "inner_lines": True,
+        "cooperative": True,
+        "heap_bytes": 1024,
+        "symbols": {"scale": np.int32(3)},
     }
 
 
@@ -926,6 +931,9 @@ def test_an_unknown_kernel_is_named_before_the_type_of_a_number():
     said = refused("simulate add.cu -g 1 -b 32 -k softmax -a 2048")
     assert said == "unknown kernel 'softmax': choose one of add"
     write("own.cu", '#include "other.cuh"\n' + ADD)
-    write("other.cuh", "__global__ void softmax(int n) {}\n")
-    said = refused("simulate own.cu -g 1 -b 32 -k softmax -a 2048")
-    assert said.endswith("the type of this number is unknown here: give one, such as i32=2048")
+    write("other.cuh", "__global__ void softmax(float n) { if (n != 2048.0f) __trap(); }\n")
+    said = refused("simulate own.cu -g 1 -b 32 -k soft -a 2048")
+    assert said == "unknown kernel 'soft': did you mean 'softmax'? (known: add, softmax)"
+    # a header that is included declares the kernel, and so gives the number its type
+    assert invoke("simulate own.cu -g 1 -b 32 -k softmax -a 2048").exit_code == 0
+    assert "trapped" in refused("simulate own.cu -g 1 -b 32 -k softmax -a 2047")

@@ -152,7 +152,7 @@ def test_what_another_block_wrote_and_read_is_read_after_a_fence(first, fence, f
             {"unwritten": [[1]]},
             "unwritten = [1]: that argument is not an array: give positions among",
         ),
-        ({"source": None}, "source = None: give a text or a path or bytes or a kernel"),
+        ({"source": None}, "source = None: give a path, CUDA C++ text or machine code"),
         ({"grid": ()}, "grid = (): give one to three whole sizes of at least 1"),
     ],
 )

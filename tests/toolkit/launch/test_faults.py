@@ -104,7 +104,8 @@ FAULTS = {
     "reads misaligned": Fault(
         body="C[i] = *(float*)((char*)A + 1 + 4 * (i % 8));",
         silicon="misaligned",
-        simulator=f"1: it is not a multiple of 4{BY_THE_FIRST}LD",
+        simulator="1 (byte 1 of element 0 of argument 0, float32[64,64]): it is not a multiple of 4"
+        f"{BY_THE_FIRST}LD",
     ),
     "follows a null pointer": Fault(
         body="*(volatile float*)(size_t)(i % 2) = 1.0f;",

@@ -154,7 +154,9 @@ def test_the_named_kernel_is_found_in_any_entry():
     both = program(of("sm_80", "sm_90"), other)
     assert kernel_of_machine_code(both, "thrice").symbol == "thrice"
     assert kernel_of_machine_code(both, "twice").architecture == "sm_90"
-    assert refused(both) == "it holds 2 kernels: say which one: twice, thrice"
+    assert refused(both) == (
+        "it holds 2 kernels: say which one, by name or by number (-k 1): 1 twice, 2 thrice"
+    )
     assert refused(both, kernel="four") == "unknown kernel 'four': choose one of twice, thrice"
 
 
@@ -207,7 +209,7 @@ def test_a_damaged_compressed_entry_is_one_line(flag):
 def test_what_nvcc_compresses_is_read():
     """recorded/scale.cu has the commands that made it."""
     found = kernel_of_machine_code(RECORDED / "scale_zstd.fatbin", source_dirs=[RECORDED])
-    assert (found.architecture, found.name) == ("sm_80", "scale<...>")
+    assert (found.architecture, found.name) == ("sm_80", "scale<64>")
     assert found.source == (RECORDED / "scale.cu").read_text(encoding="utf-8")
     assert [one.name for one in found.declared] == ["x", "a", "n"]
     x = np.arange(64, dtype=np.float32)
@@ -256,7 +258,7 @@ def test_lines_of_ptx_lead_to_the_python_source_that_it_names(tmp_path):
 
 def test_ptx_of_nvcc_in_a_fatbin_is_compiled():
     found = kernel_of_machine_code(RECORDED / "scale_lz4.fatbin", target="sm_86")
-    assert (found.architecture, found.name) == ("sm_86", "scale<...>")
+    assert (found.architecture, found.name) == ("sm_86", "scale<64>")
 
 
 def test_ptx_as_a_text_is_a_source():

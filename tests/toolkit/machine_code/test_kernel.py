@@ -206,7 +206,7 @@ def test_constants_have_their_first_values(capability):
     named = {constant.name: constant for constant in kernel.constants}
     assert named.keys() == {"weights", "digits", "fourth"}
     weights, digits = named["weights"], named["digits"]
-    assert weights == ConstantVariable(name="weights", offset=weights.offset)
+    assert weights == ConstantVariable(name="weights", offset=weights.offset, size=32)
     bank = kernel.constant_banks[3]
     assert bank[weights.offset : weights.offset + 32] == bytes(32)
     assert bank[digits.offset : digits.offset + 12] == struct.pack("<3i", 7, 8, 9)

@@ -129,7 +129,8 @@ def test_a_round_of_bulk_copies_ends_when_all_are_there():
     )  # fmt: skip
     sectors = rounds * bulk.COUNT * 4 * 1024 // 32
     assert execution.counters["bulk__sectors_read.sum"] == sectors
-    assert execution.notes == ()
+    unused = "argument 2 `offsets`, int32[1] is never read, nor written: "  # all probes take it
+    assert execution.notes == (f"{unused}does the kernel use another array?",)
 
 
 @pytest.mark.parametrize("arch", LAST_ALL_AND_OLDER)
