@@ -80,7 +80,7 @@ def test_there_is_one_test_command():
 def test_the_remedy_of_the_kernel_leaves_no_bank_conflict():
     (kernel,) = (text for text in blocks("cuda") if "turn" in text)
     (console,) = (text for text in blocks("console") if "my.cu" in text)
-    edited = re.search(r"line 4: (\S+ \+ 1\]), pads each row", console)[1]
+    edited = re.search(r"line 3: (\S+ \+ 1\]), pads each row", console)[1]
     found = []
     for source in (kernel, kernel.replace("tile[TILE][TILE];", f"{edited};")):
         given = np.random.default_rng().random((1024, 1024), dtype=np.float32)
