@@ -132,9 +132,10 @@ def check(
 
     Parameters
     ----------
-    source, kernel, grid, block, arguments, shape, seed, launch_line, symbols, cooperative,
-    heap_bytes, arch, defines, options, compiler, source_dirs
+    source, kernel, grid, block, arguments, shape, seed, launch_line
         As of `simulate`, but no sizes are guessed.
+    symbols, cooperative, heap_bytes, arch, defines, options, compiler, source_dirs
+        As of `simulate`.
     unwritten
         Positions of array arguments without contents, such as outputs: reads of them before the
         first write are findings.

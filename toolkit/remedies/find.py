@@ -81,8 +81,9 @@ def find_remedies(
     ----------
     source
         A path or CUDA C++ text.
-    kernel, grid, block, arguments, device, arch, dynamic_shared_bytes, symbols, cooperative,
-    heap_bytes, defines, options, seed
+    kernel, grid, block, arguments, dynamic_shared_bytes
+        As of `simulate`.
+    symbols, cooperative, heap_bytes, device, arch, defines, options, seed
         As of `simulate`.
 
     Returns
