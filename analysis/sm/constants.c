@@ -49,28 +49,24 @@ double load_constants(Sm *s, Scheduler *x, const Step *step, const u64 *line) {
     const u32 words = m->free_memory && step->clocks ? 1 : step->clocks;
     if (!words) return (double)s->now + m->constant_latency; /* the guards of all lanes were false */
     RAISE(c->free, s->now);
-    RAISE(c->free, x->constants_free);
-    RAISE(x->constants_free, c->free);
-    double here = c->free;
-    if (step->lines && !m->free_memory) {
-        settle(c, c->free);
-        u32 missing = 0;
-        for (u32 k = 0; k < step->lines; k++) missing += !found(c, line[k] & ~COMMON);
-        double *const earlier = &c->waited[c->waits % WAITING_CONSTANT_LOADS];
-        if (missing) {
-            RAISE(c->free, *earlier);
-            settle(c, c->free);
-        }
-        here = c->free;
-        for (u32 k = 0; k < step->lines; k++) {
-            const double at = line_arrives(s, line[k] & ~COMMON, c->free);
-            RAISE(here, at);
-        }
-        if (missing) {
-            *earlier = here;
-            c->waits++;
-        }
+    RAISE(x->constants_free, s->now);
+    double from = GREATER(c->free, x->constants_free), here;
+    u32 missing = 0;
+    settle(c, from);
+    for (u32 k = 0; k < step->lines && !m->free_memory; k++) missing += !found(c, line[k] & ~COMMON);
+    double *const earlier = &c->waited[c->waits % WAITING_CONSTANT_LOADS];
+    if (missing) {
+        RAISE(c->free, *earlier);
+        RAISE(from, *earlier);
+        settle(c, from);
+        c->waits++;
     }
+    here = from;
+    for (u32 k = 0; k < step->lines && !m->free_memory; k++) {
+        const double at = line_arrives(s, line[k] & ~COMMON, from);
+        RAISE(here, at);
+    }
+    if (missing) *earlier = here;
     c->free += words * m->constant_clocks;
     x->constants_free += GREATER(words * m->constant_clocks_of_one, m->least_constant_clocks);
     s->r->constant_busy += words * m->constant_clocks;
