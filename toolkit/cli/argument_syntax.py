@@ -183,12 +183,13 @@ def _declared_type(text: str, declared: Declared | None, size: int | None) -> np
             f"the type of this number is unknown here, and the kernel's parameter has {size} bytes:"
             f" give one, such as {_VALUES[size].format(text)}"
         )
+    example = f"i32={text}" if re.fullmatch(r"[-+]?\w+", text) else f"f32={text}"
     if declared is None:
-        raise InputError(f"the type of this number is unknown here: give one, such as i32={text}")
+        raise InputError(f"the type of this number is unknown here: give one, such as {example}")
     if declared.pointer:
         raise InputError(f"the kernel takes `{declared.text}`: give a buffer, such as f32[{text}]")
     if declared.dtype is None:
-        raise InputError(f"`{declared.text}` is not a plain type: give one, such as i32={text}")
+        raise InputError(f"`{declared.text}` is not a plain type: give one, such as {example}")
     return type_named(declared.dtype)
 
 

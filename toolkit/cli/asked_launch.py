@@ -21,6 +21,7 @@ from toolkit.cli.launch_source import defines_of, machine_code_of
 from toolkit.cli.options import KernelOptions
 from toolkit.cli.typed_numbers import is_type, type_name
 from toolkit.frontends.script_names import is_script
+from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent
 from toolkit.launch.proposed import Proposed, Size, SourceLaunches
 from toolkit.machine_code.kernel import Kernel
@@ -281,11 +282,11 @@ def _to_complete(one: Declared) -> str:
     """`n=?`, `x=f32[?]`; without a name the type alone."""
     prefix = f"{one.name}=" if one.name else ""
     if one.pointer:
-        kind = type_name(np.dtype(one.dtype)) if one.dtype else "u8"
+        kind = type_name(type_named(one.dtype)) if one.dtype else "u8"
         return f"{prefix}{kind}[?]"
     if one.dtype is None:
         return f"{prefix}struct:?"
-    return f"{prefix}?" if prefix else f"{type_name(np.dtype(one.dtype))}=?"
+    return f"{prefix}?" if prefix else f"{type_name(type_named(one.dtype))}=?"
 
 
 def refuse_sizes(asked: AskedOptions, needed: Sequence[int]) -> None:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from analysis.devices import Device
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
@@ -35,6 +33,7 @@ from toolkit.cli.typed_numbers import type_name
 from toolkit.execution.guessed_sizes import guessed_sizes
 from toolkit.execution.simulator import MAX_INSTRUCTIONS
 from toolkit.frontends.script_names import is_script
+from toolkit.launch.element_types import type_named
 from toolkit.launch.launch import Argument
 from toolkit.machine_code.include_paths import text_with_headers
 from toolkit.machine_code.kernel_source import Source, read_source
@@ -73,7 +72,8 @@ def call_of(
     seed = chosen_seed(asked.launch.seed)
     for k, one in zip(known, make_arguments(parsed, seed=seed), strict=True):
         arguments[k] = one
-    types = {k: np.dtype(declared[k].dtype) for k, one in enumerate(arguments) if one is None}
+    unknown = [k for k, one in enumerate(arguments) if one is None]
+    types = {k: type_named(declared[k].dtype or "") for k in unknown}
     geometry = Geometry(
         grid=extent_of("--grid", asked.launch.grid or ""),
         block=extent_of("--block", asked.launch.block or ""),

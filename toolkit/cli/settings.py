@@ -17,6 +17,7 @@ from toolkit.cli.argument_syntax import (
     parse_argument,
 )
 from toolkit.cli.typed_numbers import is_number
+from toolkit.launch.element_types import type_named
 from toolkit.machine_code.signature import Declared, DeclaredVariable, declared_variables
 
 Setting = BufferArgument | np.generic
@@ -73,7 +74,7 @@ def _as_parameter(variable: DeclaredVariable | None) -> Declared | None:
         return None
     if variable.dtype is None or variable.is_array:
         return Declared(text=variable.text, name=None, pointer=variable.is_array)
-    dtype = np.dtype(variable.dtype)
+    dtype = type_named(variable.dtype)
     return Declared(
         text=variable.text,
         name=None,

@@ -17,6 +17,7 @@ from analysis.errors import InputError
 from reports import text as words
 from toolkit.execution.guessed_sizes import guessed_sizes
 from toolkit.execution.launch_request import NO_FUNCTION, LaunchRequest
+from toolkit.launch.element_types import type_named
 from toolkit.launch.launch import Argument, launch_geometry, three
 from toolkit.launch.proposed import Proposed, Size, SourceLaunches
 from toolkit.launch.random_arrays import random_array
@@ -114,7 +115,7 @@ def _filled(
         rng = np.random.default_rng((seed, position))
         is_size = isinstance(one, Size)
         arguments[position] = (
-            random_array((one.count,), np.dtype(one.dtype), rng) if isinstance(one, Size) else one
+            random_array((one.count,), type_named(one.dtype), rng) if isinstance(one, Size) else one
         )
         assert is_size or isinstance(one, np.generic)
     notes = proposed.notes(file)
@@ -128,7 +129,7 @@ def _filled(
     kernel = filled.compiled(target)
     if guessed:
         geometry = launch_geometry(proposed.grid, proposed.block, proposed.shared_bytes)
-        types = {k: np.dtype(declared[k].dtype) for k in guessed}
+        types = {k: type_named(declared[k].dtype or "") for k in guessed}
         found = guessed_sizes(kernel, geometry, arguments, types)
         if found.needed:
             named = {k: declared[k].text for k in found.needed}

@@ -15,6 +15,7 @@ import numpy as np
 
 from analysis.errors import InputError, UnknownNameError
 from reports import text as words
+from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_unit import host_unit
@@ -34,7 +35,7 @@ class Size:
 
     def __str__(self) -> str:
         """`f32[1024]`."""
-        kind = np.dtype(self.dtype)
+        kind = type_named(self.dtype)
         letter = {"i": "i", "u": "u", "f": "f"}.get(kind.kind)
         name = f"{letter}{8 * kind.itemsize}" if letter else self.dtype
         return f"{name}[{self.count}]"
@@ -378,7 +379,7 @@ def _proposal(launch: HostLaunch, position: int, declared: Declared) -> Proposal
     """What host code says of one parameter; None if it does not tell."""
     if position >= len(launch.arguments) or declared.dtype is None:
         return None
-    argument, dtype = launch.arguments[position], np.dtype(declared.dtype)
+    argument, dtype = launch.arguments[position], type_named(declared.dtype)
     if declared.pointer:
         if argument.bytes is None or argument.bytes < dtype.itemsize:
             return None

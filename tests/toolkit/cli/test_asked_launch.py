@@ -137,3 +137,27 @@ def test_a_kernel_that_a_macro_makes_is_taken_by_its_name():
 
 def test_a_kernel_is_chosen_by_its_number():
     assert lines(f"simulate two.cu -k 1 -g 1 -b 32 -a n=9 {QUICK}")[0].startswith("add: ")
+
+
+def test_arrays_of_bfloat16_get_their_sizes_from_host_code():
+    write(
+        "small.cu",
+        "struct __nv_bfloat16 { unsigned short bits; };\n"
+        "__global__ void clear(__nv_bfloat16 *x, int n) { x[threadIdx.x].bits = n; }\n"
+        "int main() {\n"
+        "    __nv_bfloat16 *x;\n"
+        "    cudaMalloc(&x, 128);\n"
+        "    clear<<<1, 64>>>(x, 64);\n"
+        "}\n",
+    )
+    notes = lines(f"simulate small.cu {QUICK}")
+    assert "note: launched as in line 6: grid 1, block 64, x bfloat16[64], n = 64" in notes
+
+
+def test_a_fraction_of_an_unknown_type_is_taken_for_a_float():
+    write(
+        "typed.cu",
+        "typedef float Real;\n__global__ void fill(float *x, Real value) { x[0] = value; }\n",
+    )
+    command = "simulate typed.cu -g 1 -b 1 -a f32[1] -a 1.5"
+    assert refused(command).endswith("`Real value` is not a plain type: give one, such as f32=1.5")
