@@ -135,6 +135,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "FEWEST_L1_LINES": technical("keeps a run of the model going"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
         "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
+        "LOCAL_READ_FROM LOCAL_READ_ALL LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
+            "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
+        ),
     },
     "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_GAP SHORTENED_FOR_COSTS": _ENOUGH},
     "analysis/timing/costs.py": {
@@ -161,11 +164,12 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "CODE_WAYS": measured(_PROBES),
-        "NO_SCOREBOARD UNLIMITED MOST_QUEUED COMMON IN_L2 FLAG RUN": _LAYOUT,
+        "NO_SCOREBOARD UNLIMITED MOST_QUEUED COMMON IN_L2 FLAG CONSTANT LOCAL RUN": _LAYOUT,
         "SPACE_BIT SPACES": _LAYOUT,
     },
     f"{SM_CODE}/stream_format.h": {
         "LANES SECTOR SECTORS_OF_LINE": documented("NVIDIA H100 whitepaper"),
+        "CONSTANT LOCAL": _LAYOUT,
         "STEP_TAKEN STEP_OFF STEP_RUN STEP_UNDONE COMMON IN_L2 FLAG RANK_SHIFT": _LAYOUT,
         "MOST_MBARRIERS": _ENOUGH,
     },
@@ -174,7 +178,14 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "BANKS": measured(_PATTERNS),
         "SCOREBOARDS NONE SLOTS MOST_QUEUED": _LAYOUT,
     },
-    f"{SM_CODE}/sm.h": {"NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM": _LAYOUT},
+    f"{SM_CODE}/sm.h": {
+        "NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM": _LAYOUT,
+        "CACHED_CONSTANT_LINES": measured("loads of tables of 1 to 64 KiB of constants, H200"),
+        "MOST_CONSTANT_LINES": technical("lines of two banks of constants"),
+        "WAITING_CONSTANT_LOADS": measured(
+            "clocks of random tables of 3 to 64 KiB on one SM, H200 (decision 76)"
+        ),
+    },
     f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
     f"{SM_CODE}/l2.c": {"PHASES LN2": _LAYOUT},
     f"{SM_CODE}/l1.c": {"NO_LINE": _LAYOUT},
@@ -243,6 +254,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/sass/timing_table.py": {"_CONTROL_BITS AFTER_COPIES _OPERAND_SLOTS": _LAYOUT},
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
+    "toolkit/sass/module_variables.py": {"WORD CONSTANT_BANK": _LAYOUT},
+    "toolkit/sass/printed.py": {"MOST_PRINTED": _ENOUGH},
+    "toolkit/sass/textures.py": {"OF_MEMORY OF_SURFACE FIRST_HANDLE OF_ARRAY": _LAYOUT},
     "toolkit/sass/streams.py": {"THREADS": _ENOUGH, "UNDONE UNDONE_LINE": _LAYOUT},
     "toolkit/execution/accesses.py": {
         "_SECTORS": _LAYOUT,

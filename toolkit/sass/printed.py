@@ -18,7 +18,7 @@ _CONVERSION = re.compile(
     re.DOTALL,
 )
 _INTEGERS, _FLOATS = "diouxX", "fFeEgGaA"
-MOST_LINES = 1 << 16  # that are made of records
+MOST_PRINTED = 1 << 16  # that are made of records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def text_of(printed: PrintedRecords) -> str:
     """What was printed, as the calls that have a record wrote it."""
     made = (
         formatted(text, arguments, strings)
-        for _, _, text, arguments, strings in printed.records[:MOST_LINES]
+        for _, _, text, arguments, strings in printed.records[:MOST_PRINTED]
     )
     return "".join(made)
 
