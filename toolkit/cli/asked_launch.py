@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ from reports import text as words
 from toolkit.cli.argument_syntax import parse_argument
 from toolkit.cli.launch_source import defines_of, machine_code_of
 from toolkit.cli.options import KernelOptions
-from toolkit.cli.typed_numbers import is_type, type_name
+from toolkit.cli.typed_numbers import TYPES, is_type, type_name
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent
@@ -153,11 +154,19 @@ def _selected(launch: KernelOptions, kernel: Kernel) -> str | None:
 
 
 def _name_of(text: str, declared: Sequence[Declared]) -> str | None:
-    """The parameter that `NAME=ARGUMENT` names."""
+    """The parameter that `NAME=ARGUMENT` names, None of `TYPE=VALUE` and of other arguments.
+
+    Raises UnknownNameError for another name, unless a type has nearly the same.
+    """
     match = _NAMED.fullmatch(text)
-    if match is None or is_type(match["name"]):
+    names = [one.name for one in declared if one.name is not None]
+    if match is None or is_type(match["name"]) or not names:
         return None
-    return match["name"] if match["name"] in [one.name for one in declared] else None
+    if (name := match["name"]) not in names:
+        if set(get_close_matches(name, [*names, *TYPES])) & TYPES.keys():
+            return None  # the mistake is in the type
+        raise UnknownNameError("parameter", name, names)
+    return name
 
 
 def _given(texts: Sequence[str], declared: Sequence[Declared]) -> dict[int, str]:

@@ -133,7 +133,8 @@ def _argument(instruction: Instruction) -> int:
 def _kind(instruction: Instruction) -> Kind:
     opcode, modifiers = instruction.opcode, set(instruction.modifiers)
     if opcode == "LDC":
-        return Kind.CONSTANT if _reads_register(instruction) else Kind.PLAIN
+        constants = (one for one in instruction.operands if isinstance(one, Constant))
+        return Kind.CONSTANT if any(one.is_by_lane for one in constants) else Kind.PLAIN
     if opcode == "BAR" and "ARV" in modifiers:
         return Kind.PLAIN
     if opcode == "SYNCS":
@@ -142,12 +143,6 @@ def _kind(instruction: Instruction) -> Kind:
         stores = direction(instruction) == "BULK_STORE"
         return Kind.BULK_STORE if stores else Kind.BULK_LOAD
     return _KINDS.get(opcode, Kind.PLAIN)
-
-
-def _reads_register(instruction: Instruction) -> bool:
-    """True for a load of constants whose address is in a register of each lane."""
-    bases = (one.base for one in instruction.operands if isinstance(one, Constant))
-    return any(base is not None and base.file == "R" and base.index != RZ for base in bases)
 
 
 def _unit(instruction: Instruction) -> Unit:

@@ -161,3 +161,14 @@ def test_a_fraction_of_an_unknown_type_is_taken_for_a_float():
     )
     command = "simulate typed.cu -g 1 -b 1 -a f32[1] -a 1.5"
     assert refused(command).endswith("`Real value` is not a plain type: give one, such as f32=1.5")
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("m=4", "unknown parameter 'm': choose one of x, y, n"),
+        ("f23=4", "unknown type 'f23': did you mean 'f32'"),
+    ],
+)
+def test_a_name_that_is_neither_parameter_nor_type_is_refused(argument, said):
+    assert said in refused(f"simulate scale.cu -a {argument}")

@@ -266,3 +266,33 @@ def test_streams_of_chosen_blocks_are_those_of_each():
         for warp in range(4):
             assert (mine[4 * place + warp] == all_of_them[4 * block + warp]).all()
             assert lines_of(chosen, 4 * place + warp) == lines_of(everything, 4 * block + warp)
+
+
+CONSTANTS = r"""
+__constant__ float table[1024];
+extern "C" __global__ void filtered(float *out, const float *in, const int *at, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = table[at[i] & 1023];
+    for (int k = 0; k < n; ++k) sum += table[k] * in[(i + 64 * k) & 4095];
+    out[i] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
+def test_only_requests_and_constants_by_lane_have_words(arch):
+    """The model of an SM skips no words of others: it would take them for those of a later step."""
+    cubin = cubin_of(CONSTANTS, "filtered", arch)
+    arguments = [
+        np.zeros(64, np.float32),
+        np.zeros(4096, np.float32),
+        np.arange(64, dtype=np.int32),
+    ]
+    bound, *_ = bound_of(cubin, [*arguments, np.int32(40)], threads=64)
+    steps = streams_of(bound, [0]).steps
+    kinds = machine_code(cubin)["kind"][steps["pc"]]
+    words = steps["lines"] > 0
+    assert not words[kinds == Kind.PLAIN].any()
+    assert words[kinds == Kind.CONSTANT].all()
+    assert (kinds == Kind.CONSTANT).any()
