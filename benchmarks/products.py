@@ -32,7 +32,7 @@ from analysis.devices import Device, find_device
 from analysis.geometry import Geometry
 from benchmarks.graphs import GraphTimer
 from kernels.path_times import every_candidate
-from kernels.paths import PathLaunch, Plan, Pointer, TensorMapOf, source_of
+from kernels.paths import Factor, PathLaunch, Plan, Pointer, TensorMapOf
 from kernels.product import Product
 from toolkit.gpu.driver import LoadedModule, encoded
 from toolkit.launch.tensor_map import MapTiling
@@ -57,7 +57,16 @@ def compiled(plans: list[Plan]) -> dict[Any, bytes]:
             source.write_text(launch.source)
             macros = [f"-D{name}={value}" for name, value in launch.defines.items()]
             done = subprocess.run(
-                [shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc", "-cubin", "-arch=sm_90", "-std=c++17", *macros, "-o", cubin, source],
+                [
+                    shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc",
+                    "-cubin",
+                    "-arch=sm_90",
+                    "-std=c++17",
+                    *macros,
+                    "-o",
+                    cubin,
+                    source,
+                ],
                 capture_output=True,
                 text=True,
             )
@@ -77,7 +86,9 @@ class Modules:
     def __init__(self, images: dict[Any, bytes]) -> None:
         self.images, self.loaded = images, {}
 
-    def prepared(self, launch: PathLaunch, addresses: dict[str, int], stream: int) -> Launch:
+    def prepared(
+        self, launch: PathLaunch, addresses: dict[str, int], factors: dict[str, float], stream: int
+    ) -> Launch:
         if key(launch) not in self.loaded:
             self.loaded[key(launch)] = LoadedModule(self.images[key(launch)])
         geometry = Geometry(
@@ -85,11 +96,13 @@ class Modules:
             block=(launch.block, 1, 1),
             dynamic_shared_bytes=launch.dynamic_shared_bytes,
         )
-        arguments = [as_bytes(one, addresses) for one in launch.arguments]
+        arguments = [as_bytes(one, addresses, factors) for one in launch.arguments]
         return self.loaded[key(launch)].prepared(launch.entry, geometry, arguments, stream)
 
 
-def as_bytes(argument: Any, addresses: dict[str, int]) -> bytes:
+def as_bytes(argument: Any, addresses: dict[str, int], factors: dict[str, float]) -> bytes:
+    if isinstance(argument, Factor):
+        return np.float32(factors[argument.name]).tobytes()
     if isinstance(argument, Pointer):
         return np.uint64(addresses[argument.of] + argument.offset_bytes).tobytes()
     if isinstance(argument, TensorMapOf):
@@ -99,7 +112,7 @@ def as_bytes(argument: Any, addresses: dict[str, int]) -> bytes:
             box=argument.box,
             swizzle=argument.swizzle_bytes,
             l2_promotion=256,
-            pitches=(argument.pitch_bytes,),
+            pitches=argument.pitches_bytes,
         )
         where = addresses[argument.pointer.of] + argument.pointer.offset_bytes
         return encoded(tiling, where).content
@@ -270,13 +283,17 @@ class Bench:
         self.flushed = torch.empty(L2_BYTES // 4, device="cuda")
         self.workspace = torch.zeros(64 << 20, dtype=torch.uint8, device="cuda")
 
-    def launch_of(self, plan: Plan, at: dict[str, int]) -> Launch:
+    def launch_of(self, plan: Plan, ops: Operands) -> Launch:
         if plan.workspace_bytes > self.workspace.numel():
             self.workspace = torch.zeros(plan.workspace_bytes, dtype=torch.uint8, device="cuda")
         self.workspace[: plan.zeroed_bytes].zero_()
         torch.cuda.synchronize()
-        addresses = at | {"workspace": self.workspace.data_ptr()}
-        made = [self.modules.prepared(one, addresses, self.graphs.stream) for one in plan.launches]
+        addresses = ops.at | {"workspace": self.workspace.data_ptr()}
+        factors = {"alpha": ops.p.alpha, "beta": ops.p.beta}
+        made = [
+            self.modules.prepared(one, addresses, factors, self.graphs.stream)
+            for one in plan.launches
+        ]
 
         def launch(keep: Any = self.workspace) -> None:
             for one in made:
@@ -308,7 +325,7 @@ class Bench:
         ours: dict[str, Launch] = {}
         best = None
         for plan in candidates:
-            launch = self.launch_of(plan, ops.at)
+            launch = self.launch_of(plan, ops)
             guards = ops.buffers["C"].numel() < 1 << 24
             for _ in range(2):  # the second finds what the first left in the workspace
                 problem = ops.check(plan.label, launch, guards)
@@ -324,7 +341,7 @@ class Bench:
         plan = chosen or (best and best[1])
         if plan is not None:
             record["chosen"] = plan.label
-            launch = self.launch_of(plan, ops.at)
+            launch = self.launch_of(plan, ops)
             if problem := ops.check(plan.label, launch, True):
                 record["errors"].append(problem)
             ours = {"ours": launch}

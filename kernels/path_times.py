@@ -49,7 +49,13 @@ def every_candidate(product: Product, device: Device) -> Iterator[Callable[[], P
 def _splits(product, tile, sms):
     tiles = ceil_div(product.m, tile.bm) * ceil_div(product.n, tile.bn) * product.batch
     phases = ceil_div(product.k, tile.bk)
-    resident = max(1, min((512 if tile.tm * tile.tn < 128 else 256) // tile.threads, 227 * 1024 // (tile.shared_bytes + 1024)))
+    resident = max(
+        1,
+        min(
+            (512 if tile.tm * tile.tn < 128 else 256) // tile.threads,
+            227 * 1024 // (tile.shared_bytes + 1024),
+        ),
+    )
     slots = sms * resident
     found = {1}
     for wanted in (sms, slots, 2 * slots):

@@ -41,17 +41,27 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
+class Factor:
+    """alpha or beta, whose values a plan does not depend on."""
+
+    name: Literal["alpha", "beta"]
+
+
+FACTORS = Factor("alpha"), Factor("beta")
+
+
+@dataclass(frozen=True, slots=True)
 class TensorMapOf:
-    """A tensor map of a row-major matrix, for bulk copies of `box` rows and columns."""
+    """A tensor map of row-major matrices, for bulk copies of `box` rows and columns of one."""
 
     pointer: Pointer
-    shape: tuple[int, int]
-    pitch_bytes: int
-    box: tuple[int, int]
+    shape: tuple[int, ...]
+    pitches_bytes: tuple[int, ...]  #: from element to element along each axis but the last
+    box: tuple[int, ...]
     swizzle_bytes: int
 
 
-Argument = np.int32 | np.int64 | np.float32 | Pointer | TensorMapOf
+Argument = np.int32 | np.int64 | Pointer | TensorMapOf | Factor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,7 +184,7 @@ def any_layout(product: Product, tile: Tile, splits: int) -> Plan:
             *map(np.int32, (product.m, product.n, product.k)),
             *map(np.int32, (product.lda, product.ldb, product.ldc)),
             *map(np.int64, (product.stride_a, product.stride_b, product.stride_c)),
-            *(np.float32(product.alpha), np.float32(product.beta)),
+            *FACTORS,
             *(np.int32(splits), np.int32(by_ticket), Pointer("workspace")),
         ),
     )
@@ -193,13 +203,19 @@ def _label(path: str, tile: Tile, splits: int) -> str:
     return f"{path}:{tile.name}" + (f",splits={splits}" if splits > 1 else "")
 
 
-def _split_workspace(product: Product, tile: Tile, tiles: int, splits: int) -> tuple[bool, int, int]:
+def _split_workspace(
+    product: Product, tile: Tile, tiles: int, splits: int
+) -> tuple[bool, int, int]:
     """Whether a ticket says who adds the sums, bytes of tickets, and of tickets and sums."""
     by_ticket = splits <= MOST_TICKETED
     if splits == 1:
         return by_ticket, 0, 0
     tickets = _aligned(4 * tiles) if by_ticket else 0
-    return by_ticket, tickets, tickets + tiles * splits * tile.quads * tile.threads * 4 * FLOAT_BYTES
+    return (
+        by_ticket,
+        tickets,
+        tickets + tiles * splits * tile.quads * tile.threads * 4 * FLOAT_BYTES,
+    )
 
 
 def _sums(
@@ -222,7 +238,7 @@ def _sums(
             Pointer("C"),
             *map(np.int32, (product.m, product.n, product.ldc)),
             np.int64(product.stride_c),
-            *(np.float32(product.alpha), np.float32(product.beta)),
+            *FACTORS,
             *(np.int32(splits), Pointer("workspace", offset)),
         ),
     )
@@ -263,7 +279,7 @@ def few_rows(product: Product, splits: int, depth: int) -> Plan:
             *map(np.int32, (rows, columns, product.k, small_row, small_k, large.pitch)),
             *map(np.int32, (c_row, c_column)),
             *map(np.int64, strides),
-            *(np.float32(product.alpha), np.float32(product.beta)),
+            *FACTORS,
             *(np.int32(splits), np.int32(depth), Pointer("workspace")),
         ),
     )
@@ -281,8 +297,8 @@ class _Packed:
 
     a: Pointer
     b: Pointer
-    pitch_a: int
-    pitch_b: int
+    pitches: tuple[int, int]  #: floats from row to row of A and of B
+    strides: tuple[int, int]  #: floats from matrix to matrix of the batch
     launch: PathLaunch | None
     end: int  #: bytes of the workspace up to the end of the copies
 
@@ -296,74 +312,113 @@ def must_pack(product: Product) -> tuple[bool, bool]:
 
 
 def _packed(product: Product, begin: int) -> _Packed:
-    pack_a, pack_b = must_pack(product)
-    pitch_a = _whole_quads(product.k) if pack_a else product.lda
-    pitch_b = _whole_quads(product.n) if pack_b else product.ldb
-    end_a = begin + (_aligned(product.m * pitch_a * FLOAT_BYTES) if pack_a else 0)
-    end = end_a + (_aligned(product.k * pitch_b * FLOAT_BYTES) if pack_b else 0)
-    a = Pointer("workspace", begin) if pack_a else Pointer("A")
-    b = Pointer("workspace", end_a) if pack_b else Pointer("B")
-    launch = None
-    if pack_a or pack_b:
-        tiles = [
-            ceil_div(one.rows, PACK_TILE) * ceil_div(one.columns, PACK_TILE) if packs else 0
-            for one, packs in ((product.a, pack_a), (product.b, pack_b))
-        ]
-        sides = (
-            (Pointer("A"), a, product.a, pitch_a, product.transpose_a),
-            (Pointer("B"), b, product.b, pitch_b, product.transpose_b),
-        )
-        arguments = [
-            one
-            for source, to, stored, pitch, transposed in sides
-            for one in (
-                *(source, to),
-                *map(np.int32, (stored.rows, stored.columns, stored.pitch, pitch, transposed)),
-            )
-        ]
-        launch = PathLaunch(
-            file="pack.cu",
-            entry="sgemm_pack",
-            defines={},
-            grid=(sum(tiles), 1, 1),
-            block=256,
-            dynamic_shared_bytes=0,
-            arguments=(*arguments, np.int32(tiles[0])),
-        )
-    return _Packed(a=a, b=b, pitch_a=pitch_a, pitch_b=pitch_b, launch=launch, end=end)
-
-
-def _maps(product: Product, packed: _Packed, bm: int, bn: int) -> tuple[TensorMapOf, TensorMapOf]:
-    depth = BULK_DEPTH
-    return (
-        TensorMapOf(
-            packed.a, (product.m, product.k), packed.pitch_a * 4, (bm, depth), depth * FLOAT_BYTES
-        ),
-        TensorMapOf(packed.b, (product.k, product.n), packed.pitch_b * 4, (depth, bn), 0),
+    places, pitches, strides, tiles, end = [], [], [], [], begin
+    arguments: list[Argument] = []
+    sides = (
+        ("A", product.a, product.transpose_a, product.stride_a, product.k),
+        ("B", product.b, product.transpose_b, product.stride_b, product.n),
     )
+    for (name, stored, transposed, stride, columns), packs in zip(
+        sides, must_pack(product), strict=True
+    ):
+        rows = stored.columns if transposed else stored.rows
+        pitch, place, to_stride = stored.pitch, Pointer(name), stride
+        if packs:
+            pitch, place = _whole_quads(columns), Pointer("workspace", end)
+            to_stride = rows * pitch if stride else 0
+            matrices = product.batch if stride else 1
+            end += _aligned(matrices * rows * pitch * FLOAT_BYTES)
+        across = ceil_div(stored.columns, PACK_TILE)
+        tiles.append(ceil_div(stored.rows, PACK_TILE) * across if packs else 0)
+        arguments += [Pointer(name), place]
+        arguments += map(np.int32, (stored.rows, stored.columns, stored.pitch, pitch, transposed))
+        arguments += map(np.int64, (stride, to_stride))
+        places.append(place)
+        pitches.append(pitch)
+        strides.append(to_stride)
+    launch = PathLaunch(
+        file="pack.cu",
+        entry="sgemm_pack",
+        defines={},
+        grid=(sum(tiles), 1, product.batch),
+        block=256,
+        dynamic_shared_bytes=0,
+        arguments=(*arguments, np.int32(tiles[0])),
+    )
+    return _Packed(
+        a=places[0],
+        b=places[1],
+        pitches=(pitches[0], pitches[1]),
+        strides=(strides[0], strides[1]),
+        launch=launch if sum(tiles) else None,
+        end=end,
+    )
+
+
+def _maps(
+    product: Product, packed: _Packed, bm: int, bn: int, *, batched: bool
+) -> tuple[TensorMapOf, TensorMapOf]:
+    """Maps of op(A) and op(B); `batched` ones have the matrices of the batch as a first axis."""
+    found = []
+    for place, shape, pitch, stride, box, swizzle in (
+        (
+            packed.a,
+            (product.m, product.k),
+            packed.pitches[0],
+            packed.strides[0],
+            (bm, BULK_DEPTH),
+            BULK_DEPTH * FLOAT_BYTES,
+        ),
+        (
+            packed.b,
+            (product.k, product.n),
+            packed.pitches[1],
+            packed.strides[1],
+            (BULK_DEPTH, bn),
+            0,
+        ),
+    ):
+        first = ((product.batch if stride else 1,), (_stride_bytes(stride, pitch, shape[0]),), (1,))
+        sizes, strides, boxes = first if batched else ((), (), ())
+        found.append(
+            TensorMapOf(
+                place, (*sizes, *shape), (*strides, pitch * FLOAT_BYTES), (*boxes, *box), swizzle
+            )
+        )
+    return found[0], found[1]
+
+
+def _stride_bytes(stride: int, pitch: int, rows: int) -> int:
+    """Distance of matrices in a map, which takes multiples of 16 bytes even where there is one."""
+    return FLOAT_BYTES * (stride if stride % 4 == 0 and stride else rows * pitch)
 
 
 def sliced(product: Product, tile: Tile, splits: int) -> Plan:
     """Bulk copies, slices of a block and splits; first a copy of what they cannot read."""
     tiles = ceil_div(product.m, tile.bm) * ceil_div(product.n, tile.bn)
-    by_ticket, tickets, begin = _split_workspace(product, tile, tiles, splits)
+    by_ticket, tickets, begin = _split_workspace(product, tile, tiles * product.batch, splits)
     packed = _packed(product, _aligned(begin))
-    map_a, map_b = _maps(product, packed, tile.bm, tile.bn)
+    map_a, map_b = _maps(product, packed, tile.bm, tile.bn, batched=True)
+    defines = tile.defines | {
+        "BATCHED_A": int(product.stride_a != 0),
+        "BATCHED_B": int(product.stride_b != 0),
+    }
     main = PathLaunch(
         file="sliced.cu",
         entry="sgemm_sliced",
-        defines=tile.defines,
-        grid=(tiles * splits, 1, 1),
+        defines=defines,
+        grid=(tiles * splits, 1, product.batch),
         block=tile.threads,
         dynamic_shared_bytes=tile.shared_bytes,
         arguments=(
             *(map_a, map_b, Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k, product.ldc)),
-            *(np.float32(product.alpha), np.float32(product.beta)),
+            np.int64(product.stride_c),
+            *FACTORS,
             *(np.int32(splits), np.int32(by_ticket), Pointer("workspace")),
         ),
     )
-    last = () if by_ticket else (_sums(product, tile, "sliced.cu", tile.defines, tiles, splits, 0),)
+    last = () if by_ticket else (_sums(product, tile, "sliced.cu", defines, tiles, splits, 0),)
     return Plan(
         label=_label("bulk", tile, splits) + (",packed" if packed.launch else ""),
         launches=(*((packed.launch,) if packed.launch else ()), main, *last),
@@ -379,7 +434,7 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
     shared = tiles % workers
     flags = _aligned(4 * (workers + 1))
     packed = _packed(product, _aligned(flags + (workers * bm * bn * FLOAT_BYTES if shared else 0)))
-    map_a, map_b = _maps(product, packed, bm, bn)
+    map_a, map_b = _maps(product, packed, bm, bn, batched=False)
     main = PathLaunch(
         file="streamed.cu",
         entry="sgemm_streamed",
@@ -390,7 +445,7 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
         arguments=(
             *(map_a, map_b, Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k, product.ldc)),
-            *(np.float32(product.alpha), np.float32(product.beta), Pointer("workspace")),
+            *(*FACTORS, Pointer("workspace")),
         ),
     )
     return Plan(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from analysis.errors import ShapeError
 from analysis.problem import FLOAT_BYTES, FLOP_PER_FMA, Gemm
 
+TIGHT = -1  # a batch whose matrices are stored without gaps between them
 QUAD_BYTES = 16  # four floats: the widest access of a thread, and what bulk copies align to
 
 
@@ -34,8 +35,10 @@ class Matrix:
 class Product:
     """C = alpha·op(A)·op(B) + beta·C in float32, `batch` times; op(A) is m×k, op(B) k×n, C m×n.
 
-    Leading dimensions and distances between the matrices of a batch are in floats; 0 stands for
-    the smallest. Raises ShapeError for sizes below 1 and for strides that overlap rows or matrices.
+    Leading dimensions and distances between the matrices of a batch are in floats. A leading
+    dimension of 0 and a distance of TIGHT stand for the smallest; a distance of 0 for an A or B
+    that all products share. Raises ShapeError for sizes below 1 and for strides that overlap rows, or
+    matrices of C.
     """
 
     m: int
@@ -47,9 +50,9 @@ class Product:
     ldb: int = 0
     ldc: int = 0
     batch: int = 1
-    stride_a: int = 0
-    stride_b: int = 0
-    stride_c: int = 0
+    stride_a: int = TIGHT
+    stride_b: int = TIGHT
+    stride_c: int = TIGHT
     alpha: float = 1.0
     beta: float = 0.0
     alignments: tuple[int, int, int] = (QUAD_BYTES,) * 3  #: of A, B and C, in bytes
@@ -68,11 +71,13 @@ class Product:
                     f"{name.upper()}: give {columns} or more"
                 )
             least = (rows - 1) * pitch + columns
-            stride = getattr(self, f"stride_{name}") or rows * pitch
-            if self.batch > 1 and stride < least:
+            given = getattr(self, f"stride_{name}")
+            stride = rows * pitch if given == TIGHT else given
+            is_shared = stride == 0 and name != "c"
+            if self.batch > 1 and stride < least and not is_shared:
                 raise ShapeError(
                     f"product {self}: stride_{name} = {stride} is less than the {least} floats of "
-                    f"{name.upper()}: give {least} or more"
+                    f"{name.upper()}: give {least} or more, or 0 for an A or B that all share"
                 )
             object.__setattr__(self, f"ld{name}", pitch)
             object.__setattr__(self, f"stride_{name}", stride)

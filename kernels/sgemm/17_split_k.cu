@@ -44,6 +44,8 @@
 
 #include "sliced.cuh"
 
+#include "sliced_copy.cuh"
+
 // Blocks that share a tile add up in groups of neighbours, then the last group adds up all groups. Each
 // member adds a part of the tile, so that many SMs read at a time. Blocks start in the order of their
 // numbers, so a launch that has the GPU to itself needs room for one group: who waits, waits for it or
