@@ -16,6 +16,9 @@ from kernels.paths import (
     Plan,
     any_layout,
     few_rows,
+    short_k,
+    SHORT_TILES,
+    MOST_SHORT_K,
     sliced,
     streamed,
 )
@@ -37,11 +40,14 @@ def every_candidate(product: Product, device: Device) -> Iterator[Callable[[], P
             if splits not in seen:
                 seen.add(splits)
                 yield partial(few_rows, product, splits, depth)
+    if product.k <= MOST_SHORT_K:
+        for rows, columns in SHORT_TILES:
+            yield partial(short_k, product, rows, columns)
     for tile in ANY_TILES:
         yield from (partial(any_layout, product, tile, s) for s in _splits(product, tile, sms))
+    for tile in BULK_TILES:
+        yield from (partial(sliced, product, tile, s) for s in _splits(product, tile, sms))
     if batch == 1:
-        for tile in BULK_TILES:
-            yield from (partial(sliced, product, tile, s) for s in _splits(product, tile, sms))
         for rows in STREAMED_ROWS:
             yield partial(streamed, product, rows, 2 * sms)
 

@@ -28,6 +28,7 @@ COLUMNS_OF_FEW_ROWS = {True: 32, False: 128}  # of a block, by whether B is stor
 MOST_ROWS = 16  # of few_rows.cu
 ROWS_OF_FEW_ROWS = (1, 2, 4, 8, 16)
 MOST_TICKETED = 8  # splits that the last block adds; of more, a second launch adds the sums
+MOST_SHORT_K = 256  # beyond it short_k.cu is not considered
 PACK_TILE = 64
 TICKETS_ALIGNMENT = 128  # bytes
 
@@ -147,6 +148,7 @@ BULK_TILES = (
     Tile(bm=64, bn=32, bk=SPLIT_DEPTH, tm=8, tn=8, slices=8, stages=5, is_bulk=True),
     Tile(bm=96, bn=48, bk=SPLIT_DEPTH, tm=12, tn=12, slices=8, stages=5, is_bulk=True),
 )
+SHORT_TILES = ((8, 4), (4, 2), (2, 1), (8, 1), (1, 4))  # rows and columns of a thread of short_k.cu
 STREAMED_ROWS = (8, 10)  # of a thread of streamed.cu
 STREAMED_STAGES = 3
 STREAMED_THREADS = 128
@@ -289,6 +291,32 @@ def few_rows(product: Product, splits: int, depth: int) -> Plan:
         workspace_bytes=tickets + sums,
         zeroed_bytes=tickets,
     )
+
+
+def short_k(product: Product, thread_rows: int, thread_columns: int) -> Plan:
+    """Tiles of 8 x 32 threads with a few elements each: tiny products, and a short K."""
+    bm, bn = 8 * thread_rows, 32 * thread_columns
+    launch = PathLaunch(
+        file="short_k.cu",
+        entry="sgemm_short_k",
+        defines={
+            "ROWS": thread_rows,
+            "COLUMNS": thread_columns,
+            "A_ALONG_K": int(not product.transpose_a),
+            "B_ALONG_K": int(product.transpose_b),
+        },
+        grid=(ceil_div(product.m, bm) * ceil_div(product.n, bn), 1, product.batch),
+        block=256,
+        dynamic_shared_bytes=0,
+        arguments=(
+            *(Pointer("A"), Pointer("B"), Pointer("C")),
+            *map(np.int32, (product.m, product.n, product.k)),
+            *map(np.int32, (product.lda, product.ldb, product.ldc)),
+            *map(np.int64, (product.stride_a, product.stride_b, product.stride_c)),
+            *FACTORS,
+        ),
+    )
+    return Plan(label=f"short-k:{bm}x{bn}", launches=(launch,))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

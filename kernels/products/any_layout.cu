@@ -55,6 +55,7 @@ constexpr int SLICE = (BM / TM) * (BN / TN), THREADS = SLICE * SLICES, WARPS = T
 constexpr int DEPTH = BK / SLICES;  // of a slice in a phase
 constexpr int PAD = 4;  // floats: 8 k times 4 rows or columns, which a warp stores together, are in 32 banks
 constexpr int BAND = 8, TOGETHER = 4, QUADS = TM * TN / 4;
+constexpr bool DEALT_OUT = false;
 constexpr int RESIDENT = TM * TN >= 128 ? 256 : TM * TN >= 64 ? 512 : 768;  // threads of an SM, by registers
 constexpr int BLOCKS = THREADS < RESIDENT ? RESIDENT / THREADS : 1;
 static_assert(BM % WM == 0 && BN % WN == 0 && BK % SLICES == 0 && BK % 8 == 0, "warps fill the tile, slices the phase");
@@ -136,7 +137,8 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     float4 total[OWN];
     add_slices(sum, total, reinterpret_cast<float*>(shared));
     if (splits > 1 && !add_splits(total, tile, splits, workspace, by_ticket)) return;
-    store(total, tile, C + blockIdx.z * stride_c, M, N, ldc, alpha, beta);
+    __syncthreads();  // nobody reads tiles or sums of slices any more
+    store(total, 0, tile, C + blockIdx.z * stride_c, M, N, ldc, alpha, beta, reinterpret_cast<float*>(shared));
 }
 
 #include "sums.cuh"

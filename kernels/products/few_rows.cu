@@ -171,9 +171,13 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
         if (!is_last) return;
     }
     for (int x = t; x < ROWS * BLOCK_COLUMNS; x += THREADS) {
-        float all = splits > 1 ? 0.0f : (&parts[0][0][0])[x];
-#pragma unroll 8
-        for (int s = 0; s < splits && splits > 1; ++s) all += __ldcg(sums + s * ROWS * BLOCK_COLUMNS + x);
+        float all = 0.0f;
+        if (splits == 1) {
+            all = (&parts[0][0][0])[x];
+        } else {
+#pragma unroll 16
+            for (int s = 0; s < splits; ++s) all += __ldcg(sums + s * ROWS * BLOCK_COLUMNS + x);
+        }
         const int row = x / BLOCK_COLUMNS, column = blockIdx.x * BLOCK_COLUMNS + x % BLOCK_COLUMNS;
         if (row < M && column < N) {
             float* const c = C + size_t(row) * c_row + size_t(column) * c_col;

@@ -21,14 +21,19 @@ struct Tile {
     }
 };
 
-// Where thread t, which has TOGETHER neighbouring rows, begins in the tile, and where its quad of sums `q` is from there: lanes as in rung 9.
-__device__ int row_of_thread(int t) { return t % SLICE / 32 / (BN / WN) * WM + (t >> 1 & 1 | t >> 2 & 6) * TOGETHER; }
-__device__ int column_of_thread(int t) { return t % SLICE / 32 % (BN / WN) * WN + (t & 1 | t >> 1 & 2) * 4; }
+// Where the warp of thread t begins in the tile; its 8 x 4 lanes have rows TOGETHER apart and 4 columns each,
+// as in rung 9. Quad `q` of a thread's sums is the same distance from its first in every thread.
+__device__ int row_of_warp(int t) { return t % SLICE / 32 / (BN / WN) * WM; }
+__device__ int column_of_warp(int t) { return t % SLICE / 32 % (BN / WN) * WN; }
+__device__ int lane_row(int t) { return t >> 1 & 1 | t >> 2 & 6; }
+__device__ int lane_column(int t) { return t & 1 | t >> 1 & 2; }
+__device__ int row_of_thread(int t) { return row_of_warp(t) + lane_row(t) * TOGETHER; }
+__device__ int column_of_thread(int t) { return column_of_warp(t) + lane_column(t) * 4; }
 __device__ int row_of_quad(int q) { const int i = q * 4 / TN; return i / TOGETHER * TOGETHER * LANES_M + i % TOGETHER; }
 __device__ int column_of_quad(int q) { return q * 4 % TN * LANES_N; }
 
-// After slices are added, slice s has quads s, s + SLICES, ... as its quads n = 0, 1, ...
-__device__ int quad_of(int n) { return threadIdx.x / SLICE + n * SLICES; }
+// After slices are added, slice s has OWN quads: those from s * OWN on, or s, s + SLICES, ... if DEALT_OUT.
+__device__ int quad_of(int n) { return DEALT_OUT ? threadIdx.x / SLICE + n * SLICES : threadIdx.x / SLICE * OWN + n; }
 __device__ bool owns(int n) { return QUADS % SLICES == 0 || quad_of(n) < QUADS; }
 
 __device__ void add_slices(const float (&sum)[TM][TN], float4 (&total)[OWN], float* parts)
@@ -89,27 +94,47 @@ __device__ bool add_splits(float4 (&total)[OWN], const Tile& tile, int splits, c
     return true;
 }
 
-__device__ void store_one(float4 sum, int n, const Tile& tile, float* C, int M, int N, int ldc, float alpha, float beta)
+// Stores of a warp: where rows of C do not begin on 16 bytes, quads go through `stage`, so that lanes store
+// neighbours. PAIR quads of a row of a thread are neighbours too: 16 PAIR columns of 8 rows at a time.
+constexpr int PAIR = !DEALT_OUT && TN / 4 % 2 == 0 && OWN % 2 == 0 ? 2 : 1, STAGE_ROW = 16 * PAIR + 4, STAGE_FLOATS = LANES_M * STAGE_ROW;
+
+template <int COUNT>  // of a thread's quads, from its quad `first` on
+__device__ void store(const float4 (&total)[COUNT], int first, const Tile& tile, float* C, int M, int N, int ldc, float alpha, float beta, float* stage)
 {
-    const int row = tile.first_row + row_of_thread(threadIdx.x) + row_of_quad(quad_of(n));
-    const int col = tile.first_col + column_of_thread(threadIdx.x) + column_of_quad(quad_of(n));
-    if (row >= M || col >= N) return;
-    float* const c = C + size_t(row) * ldc + col;
-    if (ldc % 4 == 0 && size_t(C) % 16 == 0 && col + 4 <= N) {
-        float4* const quad = reinterpret_cast<float4*>(c);
-        const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
-        *quad = make_float4(alpha * sum.x + beta * old.x, alpha * sum.y + beta * old.y,
-                            alpha * sum.z + beta * old.z, alpha * sum.w + beta * old.w);
-    } else {
-        const float sums[4] = {sum.x, sum.y, sum.z, sum.w};
+    const int t = threadIdx.x, lane = t % 32;
+    const int row_of = tile.first_row + row_of_warp(t), col_of = tile.first_col + column_of_warp(t);
+    if (ldc % 4 == 0 && size_t(C) % 16 == 0 && N % 4 == 0) {
 #pragma unroll
-        for (int q = 0; q < 4; ++q)
-            if (col + q < N) c[q] = beta == 0.0f ? alpha * sums[q] : alpha * sums[q] + beta * c[q];
+        for (int n = 0; n < COUNT; ++n) {
+            const int q = quad_of(first + n);
+            const int row = row_of + lane_row(t) * TOGETHER + row_of_quad(q), col = col_of + lane_column(t) * 4 + column_of_quad(q);
+            if (!owns(first + n) || row >= M || col >= N) continue;
+            const float4 sum = total[n];
+            float4* const quad = reinterpret_cast<float4*>(C + size_t(row) * ldc + col);
+            const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
+            *quad = make_float4(alpha * sum.x + beta * old.x, alpha * sum.y + beta * old.y,
+                                alpha * sum.z + beta * old.z, alpha * sum.w + beta * old.w);
+        }
+        return;
     }
-}
-__device__ void store(const float4 (&total)[OWN], const Tile& tile, float* C, int M, int N, int ldc, float alpha, float beta)
-{
+    constexpr int QUADS_AT_ONCE = COUNT % PAIR == 0 ? PAIR : 1, WIDTH = 16 * QUADS_AT_ONCE, ROWS_AT_ONCE = 32 / WIDTH;
+    float* const own = stage + t / 32 * STAGE_FLOATS;
 #pragma unroll
-    for (int n = 0; n < OWN; ++n)
-        if (owns(n)) store_one(total[n], n, tile, C, M, N, ldc, alpha, beta);
+    for (int n = 0; n < COUNT; n += QUADS_AT_ONCE) {
+        if (!owns(first + n)) break;
+        __syncwarp();  // the last quads are stored
+#pragma unroll
+        for (int p = 0; p < QUADS_AT_ONCE; ++p)
+            *reinterpret_cast<float4*>(&own[lane_row(t) * STAGE_ROW + lane_column(t) * 4 + p * 16]) = total[n + p];
+        __syncwarp();
+        const int q = quad_of(first + n), col = col_of + column_of_quad(q) + lane % WIDTH;
+#pragma unroll
+        for (int r = lane / WIDTH; r < LANES_M; r += ROWS_AT_ONCE) {
+            const int row = row_of + r * TOGETHER + row_of_quad(q);
+            if (row >= M || col >= N) continue;
+            float* const c = C + size_t(row) * ldc + col;
+            const float sum = own[r * STAGE_ROW + lane % WIDTH];
+            *c = beta == 0.0f ? alpha * sum : alpha * sum + beta * *c;
+        }
+    }
 }

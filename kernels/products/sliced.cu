@@ -39,6 +39,7 @@
 #endif
 
 constexpr int BAND = 8, TOGETHER = 1;
+constexpr bool DEALT_OUT = true;  // quads of sums, to slices: rung 17
 
 #include "sliced.cuh"
 #include "results.cuh"
@@ -71,7 +72,8 @@ sgemm_sliced(const __grid_constant__ TensorMap A, const __grid_constant__ Tensor
 #include "sliced_loop.cuh"
 
     if (splits > 1 && !add_splits(total, tile, splits, workspace, by_ticket)) return;
-    store(total, tile, C + blockIdx.z * stride_c, M, N, ldc, alpha, beta);
+    __syncthreads();  // nobody reads tiles or sums of slices any more
+    store(total, 0, tile, C + blockIdx.z * stride_c, M, N, ldc, alpha, beta, reinterpret_cast<float*>(ring_of_tiles));
 }
 
 #include "sums.cuh"
