@@ -90,7 +90,7 @@ class Plan:
     label: str  #: path and parameters, such as "any-layout:64x64x32,splits=4"
     launches: tuple[PathLaunch, ...]
     workspace_bytes: int = 0
-    #: The workspace's first bytes, which must be zero before the first launch and are after the last.
+    #: First bytes of the workspace that must be zero before the first launch. The last leaves them so.
     zeroed_bytes: int = 0
 
 
@@ -115,7 +115,7 @@ class Tile:
         pad = 0 if self.is_bulk else 2 * PAD
         ring = self.stages * self.bk * (self.bm + self.bn + pad) * FLOAT_BYTES
         sums = self.slices * self.bm * self.bn * FLOAT_BYTES if self.slices > 1 else 0
-        name = f"{self.bm}x{self.bn}x{self.bk}/{self.slices}"
+        name = f"{self.bm}x{self.bn}x{self.bk}/{self.tm}x{self.tn}x{self.slices}"
         for key, value in (("name", name), ("threads", threads), ("shared_bytes", max(ring, sums))):
             object.__setattr__(self, key, value)
 

@@ -37,8 +37,8 @@ class Product:
 
     Leading dimensions and distances between the matrices of a batch are in floats. A leading
     dimension of 0 and a distance of TIGHT stand for the smallest; a distance of 0 for an A or B
-    that all products share. Raises ShapeError for sizes below 1 and for strides that overlap rows, or
-    matrices of C.
+    that all products share. Raises ShapeError for sizes below 1, and for strides that overlap rows
+    or matrices of C.
     """
 
     m: int

@@ -170,18 +170,41 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
         __syncthreads();
         if (!is_last) return;
     }
-    for (int x = t; x < ROWS * BLOCK_COLUMNS; x += THREADS) {
+    // few values: GROUPS of threads add a range of splits each
+    constexpr int VALUES = ROWS * BLOCK_COLUMNS, GROUPS = VALUES < THREADS ? THREADS / VALUES : 1;
+    __shared__ float of_groups[GROUPS > 1 ? THREADS : 1];
+    if (GROUPS > 1 && splits > 1) {
+        const int first = splits * (t / VALUES) / GROUPS, last = splits * (t / VALUES + 1) / GROUPS;
+        float all = 0.0f;
+#pragma unroll 16
+        for (int s = first; s < last; ++s) all += __ldcg(sums + s * VALUES + t % VALUES);
+        of_groups[t] = all;
+        __syncthreads();
+    }
+    constexpr int PASSES_OF_C = (VALUES + THREADS - 1) / THREADS;
+    const auto place = [&](int x) -> float* {
+        const int row = x / BLOCK_COLUMNS, column = blockIdx.x * BLOCK_COLUMNS + x % BLOCK_COLUMNS;
+        return x < VALUES && row < M && column < N ? C + size_t(row) * c_row + size_t(column) * c_col : nullptr;
+    };
+    float old[PASSES_OF_C] = {};  // all loads come before the stores
+    if (beta != 0.0f)
+#pragma unroll
+        for (int pass = 0; pass < PASSES_OF_C; ++pass)
+            if (const float* const c = place(t + pass * THREADS)) old[pass] = *c;
+#pragma unroll
+    for (int pass = 0; pass < PASSES_OF_C; ++pass) {
+        const int x = t + pass * THREADS;
+        if (x >= VALUES) break;
         float all = 0.0f;
         if (splits == 1) {
             all = (&parts[0][0][0])[x];
+        } else if (GROUPS > 1) {
+#pragma unroll
+            for (int group = 0; group < GROUPS; ++group) all += of_groups[group * VALUES + x];
         } else {
 #pragma unroll 16
-            for (int s = 0; s < splits; ++s) all += __ldcg(sums + s * ROWS * BLOCK_COLUMNS + x);
+            for (int s = 0; s < splits; ++s) all += __ldcg(sums + s * VALUES + x);
         }
-        const int row = x / BLOCK_COLUMNS, column = blockIdx.x * BLOCK_COLUMNS + x % BLOCK_COLUMNS;
-        if (row < M && column < N) {
-            float* const c = C + size_t(row) * c_row + size_t(column) * c_col;
-            *c = beta == 0.0f ? alpha * all : alpha * all + beta * *c;
-        }
+        if (float* const c = place(x)) *c = alpha * all + beta * old[pass];
     }
 }

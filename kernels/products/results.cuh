@@ -103,17 +103,29 @@ __device__ void store(const float4 (&total)[COUNT], int first, const Tile& tile,
 {
     const int t = threadIdx.x, lane = t % 32;
     const int row_of = tile.first_row + row_of_warp(t), col_of = tile.first_col + column_of_warp(t);
+    // All loads of old C of a few quads come before their stores, which the compiler does not move across.
     if (ldc % 4 == 0 && size_t(C) % 16 == 0 && N % 4 == 0) {
+        constexpr int TOGETHER_QUADS = COUNT < 8 ? COUNT : 8;
 #pragma unroll
-        for (int n = 0; n < COUNT; ++n) {
-            const int q = quad_of(first + n);
-            const int row = row_of + lane_row(t) * TOGETHER + row_of_quad(q), col = col_of + lane_column(t) * 4 + column_of_quad(q);
-            if (!owns(first + n) || row >= M || col >= N) continue;
-            const float4 sum = total[n];
-            float4* const quad = reinterpret_cast<float4*>(C + size_t(row) * ldc + col);
-            const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
-            *quad = make_float4(alpha * sum.x + beta * old.x, alpha * sum.y + beta * old.y,
-                                alpha * sum.z + beta * old.z, alpha * sum.w + beta * old.w);
+        for (int begin = 0; begin < COUNT; begin += TOGETHER_QUADS) {
+            float4 old[TOGETHER_QUADS] = {};
+            const auto place = [&](int n) -> float4* {
+                const int q = quad_of(first + n);
+                const int row = row_of + lane_row(t) * TOGETHER + row_of_quad(q), col = col_of + lane_column(t) * 4 + column_of_quad(q);
+                return n < COUNT && owns(first + n) && row < M && col < N ? reinterpret_cast<float4*>(C + size_t(row) * ldc + col) : nullptr;
+            };
+            if (beta != 0.0f)
+#pragma unroll
+                for (int n = 0; n < TOGETHER_QUADS; ++n)
+                    if (const float4* const from = place(begin + n)) old[n] = *from;
+#pragma unroll
+            for (int n = 0; n < TOGETHER_QUADS; ++n) {
+                if (begin + n >= COUNT) break;
+                const float4 sum = total[begin + n];
+                if (float4* const to = place(begin + n))
+                    *to = make_float4(alpha * sum.x + beta * old[n].x, alpha * sum.y + beta * old[n].y,
+                                      alpha * sum.z + beta * old[n].z, alpha * sum.w + beta * old[n].w);
+            }
         }
         return;
     }
@@ -122,19 +134,23 @@ __device__ void store(const float4 (&total)[COUNT], int first, const Tile& tile,
 #pragma unroll
     for (int n = 0; n < COUNT; n += QUADS_AT_ONCE) {
         if (!owns(first + n)) break;
+        const int q = quad_of(first + n), col = col_of + column_of_quad(q) + lane % WIDTH;
+        const int first_of = row_of + row_of_quad(q) + lane / WIDTH * TOGETHER;
+        float* const c = C + size_t(first_of) * ldc + col;
+        const int left = col < N ? M - first_of : 0;
+        float old[LANES_M / ROWS_AT_ONCE] = {};
+        if (beta != 0.0f)
+#pragma unroll
+            for (int r = 0; r < LANES_M; r += ROWS_AT_ONCE)
+                if (r * TOGETHER < left) old[r / ROWS_AT_ONCE] = c[size_t(r * TOGETHER) * ldc];
         __syncwarp();  // the last quads are stored
 #pragma unroll
         for (int p = 0; p < QUADS_AT_ONCE; ++p)
             *reinterpret_cast<float4*>(&own[lane_row(t) * STAGE_ROW + lane_column(t) * 4 + p * 16]) = total[n + p];
         __syncwarp();
-        const int q = quad_of(first + n), col = col_of + column_of_quad(q) + lane % WIDTH;
 #pragma unroll
-        for (int r = lane / WIDTH; r < LANES_M; r += ROWS_AT_ONCE) {
-            const int row = row_of + r * TOGETHER + row_of_quad(q);
-            if (row >= M || col >= N) continue;
-            float* const c = C + size_t(row) * ldc + col;
-            const float sum = own[r * STAGE_ROW + lane % WIDTH];
-            *c = beta == 0.0f ? alpha * sum : alpha * sum + beta * *c;
-        }
+        for (int r = 0; r < LANES_M; r += ROWS_AT_ONCE)
+            if (r * TOGETHER < left)
+                c[size_t(r * TOGETHER) * ldc] = alpha * own[(r + lane / WIDTH) * STAGE_ROW + lane % WIDTH] + beta * old[r / ROWS_AT_ONCE];
     }
 }

@@ -82,16 +82,18 @@ sgemm_short_k(const float* __restrict__ A, const float* __restrict__ B, float* _
             for (int kk = 0; kk < depth; ++kk) step(kk);
         }
     }
+    float* const c = C + size_t(first_row + own_row) * ldc + first_col + lane;
+    const int left_rows = M - first_row - own_row, left_columns = N - first_col - lane;
+    float old[ROWS][COLUMNS] = {};  // all loads come before the stores
+    if (beta != 0.0f)
 #pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-        const int row = first_row + own_row + i;
-        if (row >= M) break;
+        for (int i = 0; i < ROWS; ++i)
 #pragma unroll
-        for (int j = 0; j < COLUMNS; ++j) {
-            const int col = first_col + lane + 32 * j;
-            if (col >= N) break;
-            float* const c = C + size_t(row) * ldc + col;
-            *c = beta == 0.0f ? alpha * sum[i][j] : alpha * sum[i][j] + beta * *c;
-        }
-    }
+            for (int j = 0; j < COLUMNS; ++j)
+                if (i < left_rows && 32 * j < left_columns) old[i][j] = c[size_t(i) * ldc + 32 * j];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j)
+            if (i < left_rows && 32 * j < left_columns) c[size_t(i) * ldc + 32 * j] = alpha * sum[i][j] + beta * old[i][j];
 }

@@ -61,18 +61,18 @@ def product(layout, **others):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_layout(layout):
     one = product(layout, m=37, n=45, k=70, alpha=2.0, beta=0.5, ldc=47)
-    check(one, any_layout(one, ANY["32x32x64/8"], 1))
+    check(one, any_layout(one, ANY["32x32x64/4x8x8"], 1))
 
 
 @pytest.mark.parametrize("splits", [2, 9])  # added by the last block, and by a second launch
 def test_splits_of_a_batch(splits):
     one = Product(m=33, n=20, k=64 * splits, lda=64 * splits + 3, batch=2, stride_b=0)
-    check(one, any_layout(one, ANY["32x32x64/8"], splits))
+    check(one, any_layout(one, ANY["32x32x64/4x8x8"], splits))
 
 
 def test_rows_that_begin_on_16_bytes():
     one = product((True, False), m=36, n=40, k=70, lda=40, beta=1.0)
-    check(one, any_layout(one, ANY["32x32x64/8"], 1))
+    check(one, any_layout(one, ANY["32x32x64/4x8x8"], 1))
 
 
 @pytest.mark.exhaustive
@@ -114,7 +114,7 @@ def test_slices_of_bulk_copies(tile, layout):
 
 def test_slices_of_a_shared_operand():
     one = Product(m=70, n=36, k=136, batch=2, stride_a=0)
-    check(one, sliced(one, BULK["64x32x64/8"], 2))
+    check(one, sliced(one, BULK["64x32x64/8x8x8"], 2))
 
 
 @pytest.mark.exhaustive
