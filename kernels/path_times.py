@@ -53,27 +53,29 @@ class Constants:
     (docs/decisions/0080-paths-for-every-product.md).
     """
 
-    launch_s: float = 1.8e-6
-    second_launch_s: float = 1.2e-6
-    block_clocks: float = 2500.0  # of a block of any_layout.cu: first copies, last sums
-    bulk_block_clocks: float = 3500.0
-    store_clocks: float = 0.05  # per element of a tile
-    slice_clocks: float = 0.02  # per element of a tile and slice
-    ticket_clocks: float = 2000.0
-    ticket_bytes_per_clock: float = 60.0  # of the block that adds the sums of others
-    worker_clocks: float = 12000.0
-    sum_of_worker_clocks: float = 1750.0
-    few_clocks: float = 2500.0
-    few_bytes_per_clock: float = 14.0  # of a block
+    launch_s: float = 1.98e-07
+    second_launch_s: float = 3.74e-06
+    block_clocks: float = 3600.0  # of a block of any_layout.cu: first copies, last sums
+    bulk_block_clocks: float = 2860.0
+    store_clocks: float = 0.533  # per element of a tile
+    slice_clocks: float = 0.0233  # per element of a tile and slice
+    ticket_clocks: float = 3350.0
+    ticket_bytes_per_clock: float = 28.2  # of the block that adds the sums of others
+    worker_clocks: float = 27200.0
+    sum_of_worker_clocks: float = 43.0
+    few_clocks: float = 4260.0
+    few_bytes_per_clock: float = 9.56  # of a block
     few_sm_bytes_per_clock: float = 28.0
-    few_row_clocks: float = 100.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.5
-    short_clocks: float = 1500.0
-    short_phase_clocks: float = 900.0
-    short_share_of_peak: float = 0.4
-    short_store_clocks: float = 0.1
-    pack_share: float = 0.8  # of the bandwidth of DRAM
-    l2_share: float = 0.7
+    few_row_clocks: float = 267.0  # per row of a block: its part of A, and its sums
+    few_share_of_peak: float = 0.395
+    short_clocks: float = 2400.0
+    short_phase_clocks: float = 1500.0
+    short_share_of_peak: float = 0.278
+    short_store_clocks: float = 0.0946
+    pack_share: float = 1.34  # of the bandwidth of DRAM
+    dram_share: float = 0.641
+    any_rate: float = 1.0  # clocks of a phase, over those predicted
+    bulk_rate: float = 1.13
 
 
 CONSTANTS = Constants()
@@ -100,14 +102,12 @@ RATES = {
     "128x128x16/8x16x1": Rate(alone=4703, together=6561, blocks=2),
     "128x64x32/8x16x2": Rate(alone=4978, together=6270, blocks=2),
     "64x128x32/8x16x2": Rate(alone=4726, together=6046, blocks=2),
-    "64x64x32/8x16x4": Rate(alone=1796, together=3246, blocks=2),
     "64x64x32/8x8x4": Rate(alone=2015, together=3543, blocks=2),
     "64x32x64/8x8x8": Rate(alone=2177, together=3638, blocks=2),
     "128x32x32/8x8x4": Rate(alone=2104, together=3580, blocks=2),
     "32x128x32/4x8x2": Rate(alone=2051, together=5354, blocks=3),
     "32x32x64/4x8x8": Rate(alone=1572, together=3565, blocks=3),
     "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
-    "64x128x64/8x16x4": Rate(alone=5292, together=5292, blocks=1),
     "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
     "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
     "96x48x64/12x12x8": Rate(alone=3097, together=3097, blocks=1),
@@ -160,8 +160,8 @@ def candidates(
         device.sm_count,
         device.boost_clock_hz,
         device.fp32_lanes_per_sm,
-        device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0],
-        constants.l2_share * (device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1]),
+        constants.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
+        device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
         int(device.sm_arch[3:5] if device.sm_arch[3] != "1" else device.sm_arch[3:6])
         >= OLDEST_OF_BULK,
     )
@@ -228,14 +228,16 @@ def _weigh_tiles(
     )
     start_s, memory_s = c.launch_s + packing_s, product.matrix_bytes / machine.dram
     best = min(map(_seconds, found), default=inf) if is_pruned else inf
-    block_clocks = c.bulk_block_clocks if rows is _BULK else c.block_clocks
+    is_bulk = rows is _BULK
+    block_clocks = c.bulk_block_clocks if is_bulk else c.block_clocks
+    scale = c.bulk_rate if is_bulk else c.any_rate
     for make, tile, bm, bn, bk, slices, alone, together, resident in rows:
         tiles = -(-m // bm) * -(-n // bn) * batch
         phases, elements, slots = -(-k // bk), bm * bn, sms * resident
+        alone *= scale
+        together *= scale
         each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
-        loads_s = FLOAT_BYTES * tiles * k * (bm + bn) / machine.l2
-        floor_s = loads_s if loads_s > memory_s else memory_s
-        if start_s + max(floor_s, tiles * phases * together / slots / clock_hz) >= best:
+        if start_s + max(memory_s, tiles * phases * together / slots / clock_hz) >= best:
             continue
         numbers = {1}
         if tiles < 4 * slots:
@@ -260,7 +262,7 @@ def _weigh_tiles(
                 clocks += (
                     c.ticket_clocks + splits * FLOAT_BYTES * elements / c.ticket_bytes_per_clock
                 )
-            seconds += max(clocks / clock_hz, floor_s)
+            seconds += max(clocks / clock_hz, memory_s)
             found.append((seconds, make, (tile, splits)))
             if is_pruned and seconds < best:
                 best = seconds
@@ -284,7 +286,8 @@ def _weigh_streams(
         bm, bn = 16 * rows, 128
         tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn)
         depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
-        clocks = tiles * bm * bn * depth / (machine.lanes * STREAMED_SHARES[rows] * machine.sms)
+        share = STREAMED_SHARES[rows] / c.bulk_rate
+        clocks = tiles * bm * bn * depth / (machine.lanes * share * machine.sms)
         clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / workers)
         if shared := tiles % workers:
             clocks += c.worker_clocks + c.sum_of_worker_clocks * workers / shared
@@ -333,8 +336,7 @@ def _weigh_short_k(
         work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak
         clocks = c.short_clocks + phases * max(c.short_phase_clocks, work)
         clocks += together * c.short_store_clocks * bm * bn
-        loads_s = FLOAT_BYTES * blocks * product.k * (bm + bn) / machine.l2
-        floor_s = max(loads_s, product.matrix_bytes / machine.dram)
+        floor_s = product.matrix_bytes / machine.dram
         found.append(
             (
                 c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s),
