@@ -41,7 +41,7 @@ from validation.products.law import SEED, Case, products
 GUARD = 1024  # floats before and behind each matrix
 ROUNDS = 5
 GRAPH_S = 3e-4
-OTHERS = 2.0
+OTHERS = 1.5
 MOST_REPEATS = 20
 L2_BYTES = 128 << 20
 
