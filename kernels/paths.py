@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
-from kernels.product import Product
+from kernels.product import Matrix, Product
 from kernels.tilings import BULK_DEPTH, SPLIT_DEPTH
 
 Operand = Literal["A", "B", "C", "workspace"]
@@ -28,7 +28,7 @@ COLUMNS_OF_FEW_ROWS = {True: 32, False: 128}  # of a block, by whether B is stor
 MOST_ROWS = 8  # of few_rows.cu
 ROWS_OF_FEW_ROWS = (1, 2, 4, 8)
 MOST_TICKETED = 8  # splits that the last block adds; of more, a second launch adds the sums
-MOST_SHORT_K = 256  # beyond it short_k.cu is not considered
+MOST_SHORT_K = 96  # beyond it short_k.cu is not considered
 PACK_TILE = 64
 TICKETS_ALIGNMENT = 128  # bytes
 
@@ -188,7 +188,7 @@ def any_layout(product: Product, tile: Tile, splits: int) -> Plan:
             *(np.int32(splits), np.int32(by_ticket), Pointer("workspace")),
         ),
     )
-    launches = (launch,)
+    launches: tuple[PathLaunch, ...] = (launch,)
     if not by_ticket:
         launches += (_sums(product, tile, "any_layout.cu", defines, tiles, splits, 0),)
     return Plan(
@@ -238,7 +238,7 @@ def _sums(
             Pointer("C"),
             *map(np.int32, (product.m, product.n, product.ldc)),
             np.int64(product.stride_c),
-            *FACTORS,
+            FACTORS[1],
             *(np.int32(splits), Pointer("workspace", offset)),
         ),
     )
@@ -340,7 +340,7 @@ def must_pack(product: Product) -> tuple[bool, bool]:
 def _packed(product: Product, begin: int) -> _Packed:
     places, pitches, strides, tiles, end = [], [], [], [], begin
     arguments: list[Argument] = []
-    sides = (
+    sides: tuple[tuple[Operand, Matrix, bool, int, int], ...] = (
         ("A", product.a, product.transpose_a, product.stride_a, product.k),
         ("B", product.b, product.transpose_b, product.stride_b, product.n),
     )

@@ -1,14 +1,9 @@
 // Copies of tiles of BK x X floats to shared memory, [k][x], zeros beyond the edges.
 
-template <bool WHOLE>  // without guard
 __device__ void copy_float(float* to, const float* from, bool inside)
 {
-    if (WHOLE)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
-                     :: "r"(unsigned(__cvta_generic_to_shared(to))), "l"(from) : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-                     :: "r"(unsigned(__cvta_generic_to_shared(to))), "l"(from), "r"(inside ? 4 : 0) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :: "r"(unsigned(__cvta_generic_to_shared(to))), "l"(from), "r"(inside ? 4 : 0) : "memory");
 }
 __device__ void copy_quad(float* to, const float* from, int floats)
 {
@@ -30,7 +25,6 @@ struct Copier {
 
     const float* from;
     int pitch, x, k, left_x, left_k;
-    bool is_whole;  // the tile is inside of the matrix along x
 
     __device__ Copier(const float* matrix, int pitch, int first_x, int most_x, int first_k, int most_k) : pitch(pitch)
     {
@@ -39,21 +33,12 @@ struct Copier {
         k = ALONG_K ? warp % WARPS_K * 8 + lane % 8 : THREADS < ROW ? 0 : t / ROW;
         from = ALONG_K ? matrix + size_t(first_x + x) * pitch + first_k + k
                        : matrix + size_t(first_k + k) * pitch + first_x + x;
-        left_x = most_x - first_x - x, left_k = most_k - first_k - k, is_whole = first_x + X <= most_x;
+        left_x = most_x - first_x - x, left_k = most_k - first_k - k;
     }
 
     __device__ void start(float (*to)[X + PAD], int phase) const
     {
         if (IDLE && (x >= X || k >= BK)) return;
-        if (is_whole && left_k + k - phase * BK >= BK)
-            start<true>(to, phase);
-        else
-            start<false>(to, phase);
-    }
-
-    template <bool WHOLE>
-    __device__ void start(float (*to)[X + PAD], int phase) const
-    {
         const float* const here = from + size_t(phase * BK) * (ALONG_K ? 1 : pitch);
         const int left = left_k - phase * BK;
 #pragma unroll
@@ -64,9 +49,9 @@ struct Copier {
                                                  : here + size_t(unsigned(dk)) * unsigned(pitch) + dx;
                 float* const place = &to[k + dk][x + dx];
                 if (WIDTH == 4)
-                    copy_quad(place, one, WHOLE ? 4 : dk < left ? max(min(left_x - dx, 4), 0) : 0);
+                    copy_quad(place, one, dk < left ? max(min(left_x - dx, 4), 0) : 0);
                 else
-                    copy_float<WHOLE>(place, one, dk < left && dx < left_x);
+                    copy_float(place, one, dk < left && dx < left_x);
             }
     }
 };

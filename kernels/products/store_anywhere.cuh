@@ -1,5 +1,6 @@
                 // Where rows of C do not begin on 16 bytes, quads of 8 rows go through `staging`, so that lanes store
-                // neighbours. All loads of old C of a row come before its stores.
+                // neighbours; times alpha, so that the sums themselves need not lie in quads of registers, as those of
+                // rung 16. All loads of old C of a row come before its stores.
                 float (&own)[LANES_M][4 * LANES_N] = staging[warp];
 #pragma unroll
                 for (int i = 0; i < TM; ++i) {
@@ -36,11 +37,11 @@
                     for (int j = 0; j < TN; j += 4) {
                         __syncwarp();  // the last quad is stored
                         *reinterpret_cast<float4*>(&own[lane_m][lane_n * 4]) =
-                            make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+                            make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
                         __syncwarp();
 #pragma unroll
                         for (int down = 0; down < LANES_M; down += 2)
                             if (first + down < M && col + j * LANES_N < N)
-                                c[size_t(down) * pitch_c + j * LANES_N] = alpha * own[down + r][t % 16] + beta * old[j / 4][down / 2];
+                                c[size_t(down) * pitch_c + j * LANES_N] = own[down + r][t % 16] + beta * old[j / 4][down / 2];
                     }
                 }
