@@ -1,7 +1,7 @@
 """The figure and the tables of docs/against_cublas.md of the 300 products, from the recorded run.
 
-    python -m benchmarks.product_tables              prints the tables, and draws the figure anew
-    python -m benchmarks.product_tables RUN.json     records a run of benchmarks.products first
+python -m benchmarks.product_tables              prints the tables, and draws the figure anew
+python -m benchmarks.product_tables RUN.json     records a run of benchmarks.products first
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ def mean(records: Sequence[Run], protocol: str) -> float:
 def passes(record: Run) -> bool:
     """At least 0.95, or at most 0.3 µs slower, in both protocols."""
     return all(
-        ratio(record, one) >= 0.95
-        or record[one]["ours"] - peer_s(record[one]) <= ALLOWED_S
+        ratio(record, one) >= 0.95 or record[one]["ours"] - peer_s(record[one]) <= ALLOWED_S
         for one in PROTOCOLS
     )
 
@@ -107,7 +106,9 @@ PRODUCTS = {case.name: case for case in products()}
 def table(records: Sequence[Run]) -> Iterator[str]:
     yield "| products | | back to back | flushed | at least 0.95, or 0.3 µs | least |"
     yield "|---|---|---|---|---|---|"
-    groups = [(group.value, [r for r in records if PRODUCTS[r["name"]].group is group]) for group in Group]
+    groups = [
+        (group.value, [r for r in records if PRODUCTS[r["name"]].group is group]) for group in Group
+    ]
     for name, some in (*groups, ("all", list(records))):
         share = sum(map(passes, some)) / len(some)
         yield (

@@ -53,29 +53,29 @@ class Constants:
     (docs/decisions/0080-paths-for-every-product.md).
     """
 
-    launch_s: float = 1.98e-07
-    second_launch_s: float = 3.74e-06
-    block_clocks: float = 3600.0  # of a block of any_layout.cu: first copies, last sums
-    bulk_block_clocks: float = 2860.0
-    store_clocks: float = 0.533  # per element of a tile
-    slice_clocks: float = 0.0233  # per element of a tile and slice
-    ticket_clocks: float = 3350.0
-    ticket_bytes_per_clock: float = 28.2  # of the block that adds the sums of others
-    worker_clocks: float = 27200.0
-    sum_of_worker_clocks: float = 43.0
-    few_clocks: float = 4260.0
-    few_bytes_per_clock: float = 9.56  # of a block
-    few_sm_bytes_per_clock: float = 28.0
-    few_row_clocks: float = 267.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.395
-    short_clocks: float = 2400.0
-    short_phase_clocks: float = 1500.0
-    short_share_of_peak: float = 0.278
-    short_store_clocks: float = 0.0946
-    pack_share: float = 1.34  # of the bandwidth of DRAM
-    dram_share: float = 0.641
+    launch_s: float = 4.7e-08
+    second_launch_s: float = 4.21e-06
+    block_clocks: float = 3520.0  # of a block of any_layout.cu: first copies, last sums
+    bulk_block_clocks: float = 2540.0
+    store_clocks: float = 0.644  # per element of a tile
+    slice_clocks: float = 0.00772  # per element of a tile and slice
+    ticket_clocks: float = 2920.0
+    ticket_bytes_per_clock: float = 38.0  # of the block that adds the sums of others
+    worker_clocks: float = 31900.0
+    sum_of_worker_clocks: float = 64.5
+    few_clocks: float = 3550.0
+    few_bytes_per_clock: float = 8.05  # of a block
+    few_sm_bytes_per_clock: float = 36.4
+    few_row_clocks: float = 518.0  # per row of a block: its part of A, and its sums
+    few_share_of_peak: float = 0.513
+    short_clocks: float = 3510.0
+    short_phase_clocks: float = 317.0
+    short_share_of_peak: float = 0.282
+    short_store_clocks: float = 0.0449
+    pack_share: float = 2.09  # of the bandwidth of DRAM
+    dram_share: float = 0.475
     any_rate: float = 1.0  # clocks of a phase, over those predicted
-    bulk_rate: float = 1.13
+    bulk_rate: float = 1.1
 
 
 CONSTANTS = Constants()
