@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from validation import ROOT
-from validation.products.law import Group, products
+from validation.products.law import Case, Group, products
 
 RECORDED = ROOT / "validation" / "products" / "recorded" / "h200.json"
 FIGURE = ROOT / "docs" / "images" / "products.svg"
@@ -73,7 +73,7 @@ def regrets(records: Sequence[Run]) -> list[float]:
 
 
 def recorded(run: Run) -> Run:
-    """What is kept of a run: per product the choice, its regret, and the times of both protocols."""
+    """What is kept of a run: of each product the choice, its regret, and times."""
     records = []
     for one in run["records"]:
         kept = {key: one[key] for key in ("name", "sizes", "product", "chosen", *PROTOCOLS)}
@@ -85,7 +85,7 @@ def recorded(run: Run) -> Run:
 
 def reason(record: Run) -> str:
     """What holds a product back, by what its path and its sizes say."""
-    product = PRODUCTS[record["name"]].product
+    product = of(record).product
     label = record["chosen"]
     if label.endswith("packed"):
         return "A or B is copied first, which takes the longer the shorter a side of C is"
@@ -103,13 +103,16 @@ def reason(record: Run) -> str:
 PRODUCTS = {case.name: case for case in products()}
 
 
+def of(record: Run) -> Case:
+    """The case of the law that a record is of."""
+    return PRODUCTS[record["name"]]
+
+
 def table(records: Sequence[Run]) -> Iterator[str]:
     yield "| products | | back to back | flushed | at least 0.95, or 0.3 µs | least |"
     yield "|---|---|---|---|---|---|"
-    groups = [
-        (group.value, [r for r in records if PRODUCTS[r["name"]].group is group]) for group in Group
-    ]
-    for name, some in (*groups, ("all", list(records))):
+    groups = {group.value: [r for r in records if of(r).group is group] for group in Group}
+    for name, some in (groups | {"all": list(records)}).items():
         share = sum(map(passes, some)) / len(some)
         yield (
             f"| {name} | {len(some)} | {mean(some, PROTOCOLS[0]):.3f} | "
@@ -122,8 +125,9 @@ def worst(records: Sequence[Run], count: int = 20) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for one in sorted(records, key=lesser)[:count]:
         times = one["back to back"]
+        ours = f"{times['ours'] * 1e6:.1f} µs"
         yield (
-            f"| {one['name']} | {one['product']} | `{one['chosen']}` | {times['ours'] * 1e6:.1f} µs | "
+            f"| {one['name']} | {one['product']} | `{one['chosen']}` | {ours} | "
             f"{peer_s(times) * 1e6:.1f} µs | {ratio(one, PROTOCOLS[0]):.2f} | "
             f"{ratio(one, PROTOCOLS[1]):.2f} | {reason(one)} |"
         )
@@ -131,7 +135,7 @@ def worst(records: Sequence[Run], count: int = 20) -> Iterator[str]:
 
 def figure(records: Sequence[Run]) -> Iterator[str]:
     """An SVG: the lesser ratio of each product over its multiply-adds, coloured by path."""
-    sizes = [log10(PRODUCTS[one["name"]].product.multiply_adds) for one in records]
+    sizes = [log10(of(one).product.multiply_adds) for one in records]
     last = max(sizes)
 
     def x(size: float) -> float:
@@ -141,22 +145,35 @@ def figure(records: Sequence[Run]) -> Iterator[str]:
         share = log(min(max(value, LEAST), MOST) / LEAST) / log(MOST / LEAST)
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * share
 
-    yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">'
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        'font-family="sans-serif" font-size="12">'
+    )
     yield f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
     for value in (0.5, 0.7, 0.85, 0.95, 1.0, 1.2, 1.5, 2, 3, 4):
-        colour, dash = ("#444", "") if value == 1 else ("#ccc", ' stroke-dasharray="3 3"')
-        yield f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="{colour}"{dash}/>'
-        yield f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>'
+        look = 'stroke="#444"' if value == 1 else 'stroke="#ccc" stroke-dasharray="3 3"'
+        at = f'y1="{y(value):.1f}" y2="{y(value):.1f}"'
+        yield f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" {at} {look}/>'
+        yield text(LEFT - 6, y(value) + 4, f"{value:g}", "end")
     for power in range(0, int(last) + 1, 2):
-        yield f'<text x="{x(power):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">10^{power}</text>'
-    yield f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 8}" text-anchor="middle">multiply-adds</text>'
+        yield text(x(power), HEIGHT - BOTTOM + 18, f"10^{power}")
+    yield text((LEFT + WIDTH) / 2, HEIGHT - 8, "multiply-adds")
     for size, one in zip(sizes, records, strict=True):
-        colour = COLOURS[path_of(one["chosen"])]
         title = f"{one['product']}: {lesser(one):.2f}, {one['chosen']}"
-        yield f'<circle cx="{x(size):.1f}" cy="{y(lesser(one)):.1f}" r="3" fill="{colour}" fill-opacity="0.7"><title>{title}</title></circle>'
+        colour = COLOURS[path_of(one["chosen"])]
+        yield (
+            f'<circle cx="{x(size):.1f}" cy="{y(lesser(one)):.1f}" r="3" fill="{colour}" '
+            f'fill-opacity="0.7"><title>{title}</title></circle>'
+        )
     for i, (path, colour) in enumerate(COLOURS.items()):
-        yield f'<circle cx="{LEFT + 12 + 110 * i}" cy="14" r="4" fill="{colour}"/><text x="{LEFT + 20 + 110 * i}" y="18">{path}</text>'
+        at = LEFT + 12 + 110 * i
+        yield f'<circle cx="{at}" cy="14" r="4" fill="{colour}"/>'
+        yield text(at + 8, 18, path, "start")
     yield "</svg>"
+
+
+def text(x: float, y: float, words: str, anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>'
 
 
 def main() -> int:

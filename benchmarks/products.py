@@ -95,7 +95,7 @@ def squares() -> list[Case]:
 
 
 def weighed(device: Device, product: Product, with_others: bool) -> list[Plan]:
-    """The chosen plan first, then those that are estimated to take at most `OTHERS` times as long."""
+    """The chosen plan, then those that are estimated to take at most `OTHERS` times as long."""
     chosen = plan_for(device, product)
     others = sorted(candidates(device, product), key=lambda one: one[0]) if with_others else []
     made = [

@@ -14,6 +14,7 @@ from math import inf
 from typing import Any
 
 from analysis.devices import Device
+from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
 from kernels.paths import (
@@ -38,7 +39,7 @@ from kernels.paths import (
 from kernels.product import Product
 from kernels.tilings import BULK_DEPTH
 
-OLDEST_OF_BULK = 90  # first architecture with bulk copies
+OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and with bulk copies
 MOST_SPLITS = 64
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 SHORT_DEPTH = 16  # of a phase of short_k.cu
@@ -89,13 +90,6 @@ class Rate:
     together: float
     blocks: int
 
-    def clocks(self, blocks: int) -> float:
-        """Of `blocks` at a time, in between by a straight line."""
-        if self.blocks == 1:
-            return self.alone
-        share = (min(blocks, self.blocks) - 1) / (self.blocks - 1)
-        return self.alone + (self.together - self.alone) * share
-
 
 # Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture.
 RATES = {
@@ -130,7 +124,15 @@ class _Machine:
 
 
 def plan_for(device: Device, product: Product) -> Plan:
-    """The launches of the path with the shortest estimate, on a device of sm_80 or later."""
+    """The launches of the path with the shortest estimate.
+
+    Raises UnavailableError for a device before sm_80, which has no asynchronous copies.
+    """
+    if _capability(device) < OLDEST:
+        raise UnavailableError(
+            f"paths need sm_{OLDEST} or later, and {device.name} is {device.sm_arch}: "
+            "choose a rung of the ladder, such as double-buffered"
+        )
     _, make, arguments = min(candidates(device, product, is_pruned=True), key=_seconds)
     return make(product, *arguments)
 
@@ -152,7 +154,7 @@ def candidates(
     *,
     is_pruned: bool = False,
 ) -> list[Candidate]:
-    """All that the dispatcher weighs; if `is_pruned`, without most of those that cannot be shortest.
+    """All that the dispatcher weighs; if `is_pruned`, without some that cannot be shortest.
 
     Those with bulk copies need sm_90.
     """
@@ -162,21 +164,24 @@ def candidates(
         device.fp32_lanes_per_sm,
         constants.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
         device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
-        int(device.sm_arch[3:5] if device.sm_arch[3] != "1" else device.sm_arch[3:6])
-        >= OLDEST_OF_BULK,
+        _capability(device) >= OLDEST_OF_BULK,
     )
     found: list[Candidate] = []
     if product.m <= MOST_ROWS or product.n <= MOST_ROWS:
         _weigh_few_rows(found, machine, product, constants)
     if product.k <= MOST_SHORT_K:
         _weigh_short_k(found, machine, product, constants)
-    _weigh_tiles(found, machine, product, constants, _ANY, 0.0, is_pruned)
-    if machine.has_bulk:
+    if machine.has_bulk:  # first those that leave most others out
         packing = _packing_s(machine, product, constants)
-        _weigh_tiles(found, machine, product, constants, _BULK, packing, is_pruned)
         if product.batch == 1:
             _weigh_streams(found, machine, product, constants, packing)
+        _weigh_tiles(found, machine, product, constants, _BULK, packing, is_pruned)
+    _weigh_tiles(found, machine, product, constants, _ANY, 0.0, is_pruned)
     return found
+
+
+def _capability(device: Device) -> int:
+    return int(device.sm_arch.removeprefix("sm_"))
 
 
 def _seconds(candidate: Candidate) -> float:
@@ -231,11 +236,10 @@ def _weigh_tiles(
     is_bulk = rows is _BULK
     block_clocks = c.bulk_block_clocks if is_bulk else c.block_clocks
     scale = c.bulk_rate if is_bulk else c.any_rate
-    for make, tile, bm, bn, bk, slices, alone, together, resident in rows:
+    for make, tile, bm, bn, bk, slices, predicted_alone, predicted, resident in rows:
+        alone, together = scale * predicted_alone, scale * predicted
         tiles = -(-m // bm) * -(-n // bn) * batch
         phases, elements, slots = -(-k // bk), bm * bn, sms * resident
-        alone *= scale
-        together *= scale
         each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
         if start_s + max(memory_s, tiles * phases * together / slots / clock_hz) >= best:
             continue

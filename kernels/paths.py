@@ -90,7 +90,8 @@ class Plan:
     label: str  #: path and parameters, such as "any-layout:64x64x32,splits=4"
     launches: tuple[PathLaunch, ...]
     workspace_bytes: int = 0
-    #: First bytes of the workspace that must be zero before the first launch. The last leaves them so.
+    #: First bytes of the workspace that must be zero before the first launch. They are zero again
+    #: after the last.
     zeroed_bytes: int = 0
 
 

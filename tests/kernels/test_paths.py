@@ -1,4 +1,4 @@
-"""Every path computes ragged products of every layout, reads no C for beta = 0, writes nothing else."""
+"""Every path computes ragged products of every layout, and writes nothing beside C."""
 
 import numpy as np
 import pytest

@@ -79,9 +79,9 @@ def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats], arch:
     for argument in arguments:
         array = argument.array if isinstance(argument, TensorMap) else argument
         is_shared = array is not argument and any(array is other for other in plain)
-        if isinstance(array, np.ndarray) and not is_shared:
-            if not any(array is other for other in seen):
-                seen.append(array)
+        is_seen = is_shared or any(array is other for other in seen)
+        if isinstance(array, np.ndarray) and not is_seen:
+            seen.append(array)
     results: dict[int, Any] = dict(zip(map(id, seen), execution.outputs, strict=True))
     for one, argument in zip(launch.arguments, arguments, strict=True):
         if isinstance(one, Pointer):
