@@ -38,7 +38,8 @@ def peer_s(times: dict[str, float]) -> float:
 
 
 def ratio(record: Run, protocol: str) -> float:
-    return peer_s(record[protocol]) / record[protocol]["ours"]
+    times: dict[str, float] = record[protocol]
+    return peer_s(times) / times["ours"]
 
 
 def lesser(record: Run) -> float:
@@ -166,9 +167,9 @@ def figure(records: Sequence[Run]) -> Iterator[str]:
             f'fill-opacity="0.7"><title>{title}</title></circle>'
         )
     for i, (path, colour) in enumerate(COLOURS.items()):
-        at = LEFT + 12 + 110 * i
-        yield f'<circle cx="{at}" cy="14" r="4" fill="{colour}"/>'
-        yield text(at + 8, 18, path, "start")
+        across = LEFT + 12 + 110 * i
+        yield f'<circle cx="{across}" cy="14" r="4" fill="{colour}"/>'
+        yield text(across + 8, 18, path, "start")
     yield "</svg>"
 
 
