@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tree_sitter import Node
@@ -290,12 +290,13 @@ def declared_parameters(
         kind = one.child_by_field_name("type")
         if text == "void":
             continue
+        written = text
         if kind is not None:
             name = text_of(kind)
             plain = templates.get(name) or evaluator.types.type_text(name, OUTSIDE)
             if plain != name:
                 text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", plain, text, count=1)
-        found.append(declared(text))
+        found.append(replace(declared(text), was_resolved=text != written))
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_unit import host_unit
-from toolkit.machine_code.kernel_names import TEMPLATES, alike, numbered
+from toolkit.machine_code.kernel_names import TEMPLATES, numbered, same_kernel
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 
 ANY_VALUE = 1024  # of a scalar that is not known yet, to see what follows from it
@@ -197,7 +197,7 @@ class SourceLaunches:
 
     def _instantiated(self, kernel: str) -> str:
         name = kernel.partition("<")[0].rpartition("::")[2].strip()
-        if any(alike(kernel, one) for one in self.kernels) or "<" in kernel:
+        if any(same_kernel(kernel, one) for one in self.kernels) or "<" in kernel:
             known = {one.partition("<")[0].rpartition("::")[2] for one in self.kernels}
             if known and name not in known and not self.may_hold_more:
                 raise UnknownNameError("kernel", kernel, self.kernels)
@@ -275,7 +275,7 @@ class SourceLaunches:
         if kernel is None:
             return True
         if launch.name is not None and "<" in kernel:
-            return alike(launch.name, kernel)
+            return same_kernel(launch.name, kernel)
         return launch.kernel == kernel.partition("<")[0].rpartition("::")[2]
 
     def declared(self, kernel: str | None) -> tuple[Declared, ...] | None:

@@ -62,6 +62,7 @@ from toolkit.machine_code.kernel import Kernel, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
 from toolkit.machine_code.left_out import LeftOut
 from toolkit.machine_code.nvcc import compile_with_nvcc, nvcc_version
+from toolkit.machine_code.source_items import namespaces_of
 from toolkit.store.cache import cached, digest_of_files, keep
 from toolkit.store.watched_files import folders_of
 
@@ -350,13 +351,26 @@ def _of_side(request: _Request, side: DeviceSide) -> _Request:
 
 
 def _compile(request: _Request) -> tuple[str, bytes]:
-    answer = _answered(request, request.kernel)
+    answer = _answered(request, request.kernel and _in_namespaces(request.kernel, request))
     if not answer.image:
         raise InputError(_NO_CODE)
     if request.kernel is not None:
         return answer.symbol, answer.image
     symbols = cubin_file(answer.image).kernels
     return symbol_of(None, symbols, request.name, request.source), answer.image
+
+
+def _in_namespaces(kernel: str, request: _Request) -> str:
+    """The name of a kernel with the namespaces of its definition, if it is given without them."""
+    name = kernel.partition("<")[0]
+    own = {one: text for one, text in request.headers.items() if one not in HOST_HEADERS}
+    found = {
+        scope
+        for file, text in {request.name: request.source, **own}.items()
+        if "::" not in name and "namespace" in text and name in text and "__global__" in text
+        for scope in namespaces_of(name.strip(), file, text)
+    }
+    return f"{found.pop()}{kernel}" if len(found) == 1 else kernel
 
 
 def _answered(request: _Request, expression: str | None) -> CompilerAnswer:

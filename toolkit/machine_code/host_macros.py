@@ -154,6 +154,22 @@ DEVICE_SIDE_HEADERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 
+# PyTorch's headers for extensions, which include those of CUDA for the types that it has too.
+_OF_TORCH = ("torch/extension.h", "torch/all.h", "torch/torch.h", "torch/types.h", "ATen/ATen.h")
+_TYPES_IN_TORCH = {
+    "cuda_fp16.h": frozenset((b"half", b"__half", b"half2", b"__half2")),
+    "cuda_bf16.h": frozenset((b"__nv_bfloat16", b"__nv_bfloat162", b"nv_bfloat16")),
+}
+
+
+def headers_of_torch(used: frozenset[bytes]) -> dict[str, str]:
+    """Texts in place of PyTorch's headers, with CUDA's headers of the types among `used` words."""
+    text = _ONCE + "".join(
+        f"#include <{header}>\n" for header, types in _TYPES_IN_TORCH.items() if types & used
+    )
+    return dict.fromkeys(_OF_TORCH, text)
+
+
 _FUNCTIONS_IN_STD = (
     "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 "
     "expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp lgamma "

@@ -38,8 +38,11 @@ def symbol_of(kernel: str | None, symbols: Sequence[str], where: str, source: st
         return symbols[int(kernel) - 1]
     named = list(zip(symbols, readable, strict=True))
     fitting = [symbol for symbol, name in named if alike(name, kernel)]
+    if not fitting:
+        fitting = [symbol for symbol, name in named if same_kernel(name, kernel)]
     if not fitting and "<" not in kernel:
-        fitting = [symbol for symbol, name in named if _without_arguments(name) == kernel.strip()]
+        plain = [(symbol, _without_arguments(name)) for symbol, name in named]
+        fitting = [symbol for symbol, name in plain if same_kernel(name, kernel)]
     if len(fitting) == 1:
         return fitting[0]
     raise UnknownNameError("kernel", kernel, list(map(plain_name, fitting)) or readable)
@@ -73,6 +76,22 @@ def plain_name(symbol: str) -> str:
 def alike(a: str, b: str) -> bool:
     """True if two names differ only in spaces, and in the types of literals: 256u is 256."""
     return _normal(a) == _normal(b)
+
+
+def same_kernel(a: str, b: str) -> bool:
+    """True if two names are alike, where one of them may lack its namespaces.
+
+    >>> same_kernel("deep::gemm<8>", "gemm<8>"), same_kernel("deep::gemm<8>", "flat::gemm<8>")
+    (True, False)
+    """
+    if "::" in _without_arguments(a) and "::" in _without_arguments(b):
+        return alike(a, b)
+    return alike(_without_namespaces(a), _without_namespaces(b))
+
+
+def _without_namespaces(name: str) -> str:
+    head, bracket, arguments = name.partition("<")
+    return f"{head.rpartition('::')[2]}{bracket}{arguments}"
 
 
 def _normal(name: str) -> str:

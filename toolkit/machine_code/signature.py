@@ -71,7 +71,8 @@ class Declared:
     `kind` and `size` (bytes) are those of the value or, of a pointer, of what it points to; None
     where the type is not a plain one. `components` is 4 of a pointer to float4. `text` is the
     declaration, `name` None where it has none. `argument` is the position of the user's argument
-    where a front end adds parameters.
+    where a front end adds parameters. `was_resolved`: the source writes the type by the name of a
+    macro, a typedef or a template parameter.
     """
 
     text: str
@@ -81,6 +82,7 @@ class Declared:
     size: int | None = None
     components: int = 1
     argument: int | None = None
+    was_resolved: bool = False
 
     @property
     def dtype(self) -> str | None:

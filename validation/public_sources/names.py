@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tree_sitter import Node
 
+from toolkit.launch.proposed import SourceLaunches
 from toolkit.machine_code.device_side import DeviceSide
 from validation.public_sources.launched import Launched
 
@@ -29,6 +30,8 @@ def candidates(kernel: Launched, side: DeviceSide, symbols: Sequence[str]) -> It
         return
     yield from _in_machine_code(kernel.name, symbols)
     text = side.contents[side.file].decode()
+    launches = SourceLaunches(text, side.file, kernel.path.parent).launches
+    yield from (one.name for one in launches if one.kernel == kernel.name and one.name)
     yield from (
         form for form in (_resolved(one, text) for one in kernel.forms) if _is_literal(form)
     )

@@ -157,10 +157,38 @@ def test_arrays_of_bfloat16_get_their_sizes_from_host_code():
 def test_a_fraction_of_an_unknown_type_is_taken_for_a_float():
     write(
         "typed.cu",
-        "typedef float Real;\n__global__ void fill(float *x, Real value) { x[0] = value; }\n",
+        "__global__ void fill(float *x, Real value) { x[0] = value; }\n",
     )
     command = "simulate typed.cu -g 1 -b 1 -a f32[1] -a 1.5"
     assert refused(command).endswith("`Real value` is not a plain type: give one, such as f32=1.5")
+
+
+def test_bare_numbers_have_the_types_that_macros_and_typedefs_of_headers_stand_for():
+    write("types.h", "#define DATA float\ntypedef double Real;\nusing Index = long long;\n")
+    write(
+        "typed.cu",
+        '#include "types.h"\n'
+        "__global__ void fill(Real *x, DATA f, Real r, Index n) { if (n == 1) x[0] = f + r; }\n",
+    )
+    command = f"simulate typed.cu -g 1 -b 1 -a f64[1] -a 1.5 -a 0.1 -a 1 --json {QUICK}"
+    asked = json.loads("\n".join(lines(command)))["arguments"]
+    assert asked == ["f64[1]", "f32=1.5", "f64=0.1", "i64=1"]
+
+
+def test_kernels_in_namespaces_are_named_with_and_without_them():
+    write(
+        "deep.cu",
+        "namespace a { namespace b {\n"
+        "template <int N> __global__ void fill(float *x) { x[threadIdx.x] = N; }\n"
+        "__global__ void clear(float *x) { x[threadIdx.x] = 0; }\n"
+        "void go(float *x) { fill<4><<<1, 32>>>(x); clear<<<1, 32>>>(x); }\n"
+        "} }\n"
+        "int main() { float *x; cudaMalloc(&x, 128); a::b::go(x); }\n",
+    )
+    for name in ("fill", "fill<4>", "a::b::fill<4>", "clear", "a::b::clear", "1"):
+        found = lines(f"simulate deep.cu -k '{name}' {QUICK}")
+        assert "note: launched as in line 4: grid 1, block 32, x f32[32]" in found, name
+    assert "did you mean 'b::clear'" not in refused(f"simulate deep.cu -k c::clear {QUICK}")
 
 
 @pytest.mark.parametrize(

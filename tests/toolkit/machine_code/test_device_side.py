@@ -173,6 +173,41 @@ def test_declarations_for_the_device_keep_definitions_that_do_not_repeat_it():
     assert [one.name for one in compiled(source).left_out] == ["main"]
 
 
+def test_a_variable_in_a_function_of_a_class_declares_no_function():
+    source = (
+        "struct Shape {\n"
+        "    float size;\n"
+        "    static __device__ void go(float *x) { __shared__ Shape draw; draw.size = *x; *x = 1; }\n"
+        "};\n"
+        "__global__ void k(float *x) { Shape::go(x); }\n"
+        "void help() {}\n"
+        "void draw() { help(); }\n"
+        "int main() {}\n"
+    )
+    assert [one.name for one in compiled(source).left_out] == ["help", "draw", "main"]
+
+
+def test_a_constant_that_nvcc_computes_is_computed():
+    source = (
+        "#include <vector>\ntypedef float real;\nconst real a = 1.9;\nconst real b = a * a;\n"
+        "__global__ void k(real *x) { x[0] = b; }\nint main() {}\n"
+    )
+    found = simulate(source, grid=1, block=1, arguments=[np.zeros(1, "f4")], predict=False)
+    assert found.outputs[0][0] == np.float32(1.9) * np.float32(1.9)
+    assert refused(source.replace("a * a", "sqrtf(a)")).startswith(
+        "my.cu, line 4: expression must have a constant value"
+    )
+
+
+def test_headers_of_pytorch_bring_the_types_of_halves(tmp_path):
+    source = (
+        "#include <torch/extension.h>\n"
+        "__global__ void k(half *x, __nv_bfloat16 *y) { *x = __float2half(__bfloat162float(*y)); }\n"
+        "torch::Tensor call(torch::Tensor x) { return x; }\n"
+    )
+    assert [one.name for one in compiled(source).left_out] == ["call"]
+
+
 def test_macros_that_stand_for_the_device_are_known():
     source = (
         "#define HD __host__ __device__\n#define INLINE HD inline\n"
