@@ -16,6 +16,7 @@ import numpy as np
 from analysis.errors import InputError, UnknownNameError
 from reports import text as words
 from toolkit.launch.element_types import type_named
+from toolkit.launch.elsewhere import where_kernels_are
 from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_unit import host_unit
@@ -174,6 +175,8 @@ class SourceLaunches:
         without a name for several kernels.
         """
         kernels = self.kernels
+        if not kernels and not self.may_hold_more:
+            raise InputError(f"{self.name} holds no kernel: {self._elsewhere(kernel)}")
         if kernel is None:
             if len(kernels) > 1:
                 raise InputError(
@@ -194,6 +197,12 @@ class SourceLaunches:
                 f"({TEMPLATES})"
             )
         return self._instantiated(kernel)
+
+    def _elsewhere(self, kernel: str | None) -> str:
+        plain = kernel.partition("<")[0].rpartition("::")[2].strip() if kernel else ""
+        named = plain if plain.isidentifier() else None
+        found = self.folder and where_kernels_are(self.text, self.folder, self.folders, named)
+        return found or "it has no __global__ function, nor have its headers"
 
     def _instantiated(self, kernel: str) -> str:
         name = kernel.partition("<")[0].rpartition("::")[2].strip()

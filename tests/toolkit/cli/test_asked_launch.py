@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -189,6 +190,20 @@ def test_kernels_in_namespaces_are_named_with_and_without_them():
         found = lines(f"simulate deep.cu -k '{name}' {QUICK}")
         assert "note: launched as in line 4: grid 1, block 32, x f32[32]" in found, name
     assert "did you mean 'b::clear'" not in refused(f"simulate deep.cu -k c::clear {QUICK}")
+
+
+def test_a_source_without_a_kernel_says_where_kernels_are():
+    write("none.cu", '#include <stdio.h>\n#include "runner.cuh"\nint main() { run(0); }\n')
+    Path("src").mkdir()
+    write("src/runner.cuh", "void run(int n);\n")
+    write("src/runner.cu", f"{ADD}void run(int n) {{ add<<<1, 32>>>(nullptr, n); }}\n")
+    here = "none.cu holds no kernel: its header runner.cuh is in src: --option -Isrc; "
+    assert refused("simulate none.cu -k add") == (
+        f"{here}src/runner.cu launches add: give that file"
+    )
+    assert refused("simulate none.cu -g 1 -b 1 --option -Isrc").endswith(
+        "holds no kernel: later.cu, scale.cu, src/runner.cu launch kernels: give one of them"
+    )
 
 
 @pytest.mark.parametrize(
