@@ -151,13 +151,20 @@ class _Reading:
             grid=grid,
             block=block,
             shared_bytes=int(shared.value) if shared is not None else None,
-            arguments=tuple(map(self._argument, self._arguments)),
+            arguments=tuple(map(self._argument, [*self._arguments, *self._defaults])),
             parameters=self._parameters,
         )
 
     @cached_property
     def _arguments(self) -> list[Node]:
         return call_arguments(self.call.node)
+
+    @property
+    def _defaults(self) -> list[Node]:
+        """Default values of the parameters that the launch leaves out."""
+        left = self._definition.parameters[len(self._arguments) :] if self._definition else ()
+        values = [one.child_by_field_name("default_value") for one in left]
+        return [one for one in values if one is not None] if None not in values else []
 
     @cached_property
     def _definition(self) -> Function | None:

@@ -66,6 +66,7 @@ class Proposed:
     launch: HostLaunch | None
     facts: tuple[str, ...] = ()
     others: tuple[int, ...] = ()
+    is_left_out: bool = False  #: the source holds the kernel, but an `#if` leaves it out
 
     def notes(self, file: str) -> list[str]:
         """What host code told, and its other launches; `file` is the name of the source."""
@@ -105,7 +106,8 @@ class Proposed:
         if self.launch:
             line = self.launch.line
             return f"line {line} launches{kernel} with values that are known only at run time"
-        return f"no host code launches{kernel or ' a kernel'}"
+        left = ", which stands in a part that an #if leaves out" if self.is_left_out else ""
+        return f"no host code launches{kernel or ' a kernel'}{left}"
 
 
 @dataclass(frozen=True)
@@ -268,7 +270,8 @@ class SourceLaunches:
             self._of(one, kernel, declared, positions, grid, block, shared_bytes) for one in own
         ]
         if not found:
-            return self._of(None, kernel, declared, positions, grid, block, shared_bytes)
+            one = self._of(None, kernel, declared, positions, grid, block, shared_bytes)
+            return replace(one, is_left_out=self._is_left_out(kernel))
         best = min(found, key=_open)
         assert best.launch is not None, "each has one"
         others = sorted({one.line for one in own} - {best.launch.line})
@@ -302,6 +305,10 @@ class SourceLaunches:
             templates = dict(zip(functions[0].templates, texts, strict=False))
             return declared_parameters(self.code.unit, functions[0], templates)
         return signature(self.text, kernel)
+
+    def _is_left_out(self, kernel: str | None) -> bool:
+        name = (kernel or "").partition("<")[0].rpartition("::")[2].strip()
+        return name in kernel_names(self.text) and name not in self.code.unit.functions
 
     def _of(
         self,

@@ -192,6 +192,25 @@ def test_kernels_in_namespaces_are_named_with_and_without_them():
     assert "did you mean 'b::clear'" not in refused(f"simulate deep.cu -k c::clear {QUICK}")
 
 
+def test_a_launch_takes_the_default_values_of_parameters():
+    write(
+        "default.cu",
+        "#define TWICE(x) (2 * x)\n"
+        "__global__ void fill(float *x, int n = TWICE(8), float value = 1.5f) {\n"
+        "    if (threadIdx.x < n) x[threadIdx.x] = value;\n}\n"
+        "int main() { float *x; cudaMalloc(&x, 128); fill<<<1, 32>>>(x); }\n",
+    )
+    said = "note: launched as in line 5: grid 1, block 32, x f32[32], n = 16, value = 1.5"
+    assert said in lines(f"simulate default.cu {QUICK}")
+
+
+def test_a_kernel_that_an_if_leaves_out_is_said_to_be_so():
+    write("parts.cu", f"#define FAST\n{ADD}#ifndef FAST\n{ADD.replace('add', 'slow')}#endif\n")
+    assert "no host code launches slow, which stands in a part that an #if leaves out: give" in (
+        refused("simulate parts.cu -k slow")
+    )
+
+
 def test_a_source_without_a_kernel_says_where_kernels_are():
     write("none.cu", '#include <stdio.h>\n#include "runner.cuh"\nint main() { run(0); }\n')
     Path("src").mkdir()
