@@ -238,6 +238,8 @@ class _Reading:
         is_type = evaluator.types.kind(plain, self.frame) is not None or plain in self.unit.structs
         if node.type in ("primitive_type", "sized_type_specifier") or is_type:
             return plain
+        if text in self.unit.enumerators:
+            return text  # a number is no enumerator
         number = self._number(node)
         if number is not None:
             is_bool = number.kind == "b8"

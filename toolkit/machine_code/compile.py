@@ -59,7 +59,12 @@ from toolkit.machine_code.include_paths import (
     removed_reference,
 )
 from toolkit.machine_code.kernel import Kernel, read_kernel
-from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
+from toolkit.machine_code.kernel_names import (
+    TEMPLATES,
+    is_left_out,
+    kernels_there,
+    symbol_of,
+)
 from toolkit.machine_code.left_out import LeftOut
 from toolkit.machine_code.nvcc import compile_with_nvcc, nvcc_version
 from toolkit.machine_code.source_items import namespaces_of
@@ -443,6 +448,11 @@ def _raise_collision(found: re.Match[str], log: str, request: _Request) -> None:
 def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
     symbols = cubin_file(_answered(request, None).image).kernels
     known = kernels_there(symbols, request.source)
+    if is_left_out(request.kernel or "", symbols, request.source):
+        raise InputError(
+            f"kernel {request.kernel!r} stands in a part of {request.name} that an #if leaves out; "
+            f"the kernels there: {', '.join(known) or 'none'}"
+        )
     if known and reason.endswith("is undefined") and f'"{request.kernel}"' in reason:
         raise UnknownNameError("kernel", request.kernel or "", known)
     there = f"the kernels there: {', '.join(known)}" if known else "no kernel is defined there"

@@ -24,8 +24,9 @@ from analysis.errors import CompileError, InputError
 from toolkit.machine_code.host_macros import (
     DEVICE_SIDE_HEADERS,
     HOST_HEADERS,
+    LIBRARY_HEADERS,
     PRELUDE,
-    headers_of_torch,
+    library_headers,
 )
 from toolkit.machine_code.include_paths import in_folders_of_cuda, is_of_host
 from toolkit.machine_code.left_out import NOT_FOUND, ItemKind, LeftOut
@@ -47,7 +48,7 @@ _COMPUTED = "dynamic initialization is not supported"  # of a constant that nvcc
 _REPLACED = {
     *HOST_HEADERS,
     *(name for texts in DEVICE_SIDE_HEADERS.values() for name in texts),
-    *headers_of_torch(frozenset()),
+    *LIBRARY_HEADERS,
 }
 _PRELUDE_FILE = "device_side_prelude.h"
 _MOST_HEADERS = 200
@@ -97,8 +98,8 @@ class DeviceSide:
             for namespace, texts in DEVICE_SIDE_HEADERS.items()
             for name, text in texts.items()
         }
-        torch = headers_of_torch(used)
-        return {**HOST_HEADERS, **libraries, **torch, **own, _PRELUDE_FILE: PRELUDE}
+        libraries |= library_headers(used)
+        return {**HOST_HEADERS, **libraries, **own, _PRELUDE_FILE: PRELUDE}
 
     @property
     def options(self) -> list[str]:

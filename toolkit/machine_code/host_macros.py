@@ -154,20 +154,38 @@ DEVICE_SIDE_HEADERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 
-# PyTorch's headers for extensions, which include those of CUDA for the types that it has too.
+# Headers of libraries for hosts, whose types device code may use: what they include, or declare.
 _OF_TORCH = ("torch/extension.h", "torch/all.h", "torch/torch.h", "torch/types.h", "ATen/ATen.h")
-_TYPES_IN_TORCH = {
-    "cuda_fp16.h": frozenset((b"half", b"__half", b"half2", b"__half2")),
-    "cuda_bf16.h": frozenset((b"__nv_bfloat16", b"__nv_bfloat162", b"nv_bfloat16")),
+_OF_CUBLAS = ("cublas_v2.h", "cublasLt.h", "cublas.h")
+_OF_CUFFT = ("cufft.h", "cufftXt.h")
+_HALVES = {
+    "#include <cuda_fp16.h>\n": frozenset((b"half", b"__half", b"half2", b"__half2")),
+    "#include <cuda_bf16.h>\n": frozenset((b"__nv_bfloat16", b"__nv_bfloat162", b"nv_bfloat16")),
 }
-
-
-def headers_of_torch(used: frozenset[bytes]) -> dict[str, str]:
-    """Texts in place of PyTorch's headers, with CUDA's headers of the types among `used` words."""
-    text = _ONCE + "".join(
-        f"#include <{header}>\n" for header, types in _TYPES_IN_TORCH.items() if types & used
+_LIMITS = {"#include <limits>\n": frozenset((b"numeric_limits",))}
+_COMPLEX = {"#include <cuComplex.h>\n": frozenset((b"cuComplex", b"cuDoubleComplex"))}
+_OF_FFT = {
+    "#include <cuComplex.h>\n"
+    "typedef float cufftReal;\ntypedef double cufftDoubleReal;\n"
+    "typedef cuComplex cufftComplex;\ntypedef cuDoubleComplex cufftDoubleComplex;\n": frozenset(
+        (b"cufftReal", b"cufftDoubleReal", b"cufftComplex", b"cufftDoubleComplex")
     )
-    return dict.fromkeys(_OF_TORCH, text)
+}
+_PARTS: Mapping[tuple[str, ...], Mapping[str, frozenset[bytes]]] = {
+    _OF_TORCH: _HALVES | _LIMITS,
+    _OF_CUBLAS: _HALVES | _COMPLEX,
+    _OF_CUFFT: _OF_FFT,
+}
+LIBRARY_HEADERS = frozenset(name for names in _PARTS for name in names)
+
+
+def library_headers(used: frozenset[bytes]) -> dict[str, str]:
+    """Texts in place of headers of libraries for hosts: the parts that `used` words need."""
+    return {
+        name: _ONCE + "".join(text for text, words in parts.items() if words & used)
+        for names, parts in _PARTS.items()
+        for name in names
+    }
 
 
 _FUNCTIONS_IN_STD = (

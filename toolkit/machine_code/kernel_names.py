@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from analysis.errors import InputError, UnknownNameError
 from toolkit.machine_code.demangled import demangled
-from toolkit.machine_code.signature import kernel_names
+from toolkit.machine_code.signature import kernel_names, template_names
 
 TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
 
@@ -112,5 +112,17 @@ def numbered(names: Sequence[str]) -> str:
 def kernels_there(symbols: Sequence[str], source: str) -> list[str]:
     """The kernels in some machine code, then the templates of the source that are not in it."""
     readable = list(map(plain_name, symbols))
-    compiled = {_without_arguments(name).rpartition("::")[2] for name in readable}
-    return readable + [f"{name}<...>" for name in kernel_names(source) if name not in compiled]
+    compiled = set(map(_plain, readable))
+    templates = [name for name in template_names(source) if name not in compiled]
+    return readable + [f"{name}<...>" for name in templates]
+
+
+def is_left_out(kernel: str, symbols: Sequence[str], source: str) -> bool:
+    """True of a kernel without template arguments that the source has and machine code lacks."""
+    name = _plain(kernel)
+    is_there = name in map(_plain, map(plain_name, symbols))
+    return name in kernel_names(source) and name not in template_names(source) and not is_there
+
+
+def _plain(name: str) -> str:
+    return _without_arguments(name).rpartition("::")[2].strip()

@@ -33,8 +33,8 @@ def describe_system_calls(
         yield "the time that malloc and free take is not modelled"
     if reads_clock(translated.kernel):
         yield (
-            "the clock that the kernel reads counts executed instructions: what it computes from it, "
-            "and the time of a loop that waits for it, are those of no GPU"
+            "the clock that the kernel reads counts executed instructions: what it computes "
+            "from it, and the time of a loop that waits for it, are those of no GPU"
         )
 
 

@@ -270,6 +270,8 @@ def _apart(side: Any, name: str, error: str | None, executes: str) -> str | None
     for reason, marks in APART.items():
         if any(mark in code or mark in includes for mark in marks):
             return reason
+    if error is not None and "an #if leaves out" in error:
+        return "left out by an #if of its file"
     if side.missing_for_device:
         return f"not there: {side.missing_for_device[0][1]}"
     return None

@@ -199,13 +199,25 @@ def test_a_constant_that_nvcc_computes_is_computed():
     )
 
 
-def test_headers_of_pytorch_bring_the_types_of_halves(tmp_path):
-    source = (
-        "#include <torch/extension.h>\n"
-        "__global__ void k(half *x, __nv_bfloat16 y) { *x = __float2half(__bfloat162float(y)); }\n"
-        "torch::Tensor call(torch::Tensor x) { return x; }\n"
-    )
+@pytest.mark.parametrize(
+    ("header", "kernel"),
+    [
+        ("torch/extension.h", "__global__ void k(half *x) { *x = __float2half(2); }"),
+        ("torch/all.h", "__global__ void k(float *x) { *x = std::numeric_limits<float>::max(); }"),
+        ("cublas_v2.h", "typedef __nv_bfloat16 real; __global__ void k(real *x) { *x = real(2); }"),
+        ("cufftXt.h", "__global__ void k(cufftComplex *x, cufftReal y) { x->y = y; }"),
+    ],
+)
+def test_headers_of_libraries_bring_the_types_that_device_code_uses(header, kernel):
+    source = f"#include <{header}>\n{kernel}\nvoid call() {{}}\n"
     assert [one.name for one in compiled(source).left_out] == ["call"]
+
+
+def test_a_kernel_that_an_if_leaves_out_is_no_template():
+    source = "#ifdef FAST\n__global__ void fast(int *x) {}\n#endif\n__global__ void k(int *x) {}\n"
+    assert refused(source, kernel="fast") == (
+        "kernel 'fast' stands in a part of my.cu that an #if leaves out; the kernels there: k"
+    )
 
 
 def test_macros_that_stand_for_the_device_are_known():
