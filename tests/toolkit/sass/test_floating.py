@@ -138,7 +138,8 @@ def test_a_result_may_stand_in_its_operand():
 
 
 @pytest.mark.parametrize(
-    "text", ["FADD R4, R2, R3", "FFMA.RZ R4, R2, R3, R5", "FMNMX R4, R2, R3, PT"]
+    "text",
+    ["FADD R4, R2, R3", "FFMA.RZ R4, R2, R3, R5", "FMUL.FTZ.D2 R4, R2, R3", "FMNMX R4, R2, R3, PT"],
 )
 def test_uniform_twins_write_all_lanes(text):
     state = State()
