@@ -32,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     public.add_argument("--record", type=Path, required=True, help="file of results, one a line")
     public.add_argument("--only", action="append", default=[], help="one repository; repeatable")
     public.add_argument("--cubins", type=Path, help="folder that keeps what nvcc made")
+    public.add_argument(
+        "--part", type=_part, default=(0, 1), metavar="K/N", help="only every N-th file, from K on"
+    )
     public.add_argument("--table", action="store_true", help="only print the record")
     census = commands.add_parser("census", help="opcodes of all cubins below a folder")
     census.add_argument("folder", type=Path, metavar="FOLDER")
@@ -46,7 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         from validation.public_sources import census as of_public_sources
 
         if not chosen.table:
-            of_public_sources.take(chosen.folder, chosen.record, chosen.only, chosen.cubins)
+            of_public_sources.take(
+                chosen.folder,
+                chosen.record,
+                only=chosen.only,
+                cubins=chosen.cubins,
+                part=chosen.part,
+            )
         print("\n".join(of_public_sources.table(of_public_sources.rows_of(chosen.record))))
         return 0
     if chosen.command == "census":
@@ -60,6 +69,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     print("\n".join(table(sizes(), before)))
     return 0
+
+
+def _part(text: str) -> tuple[int, int]:
+    first, slash, step = text.partition("/")
+    if not (slash and first.isdecimal() and step.isdecimal() and int(first) < int(step)):
+        raise argparse.ArgumentTypeError(f"{text!r}: give K/N with K below N, such as 0/16")
+    return int(first), int(step)
 
 
 def _census(folder: Path, architectures: list[str]) -> int:

@@ -17,6 +17,7 @@ from reports.sections.kernel_source import line_rows
 from reports.sections.launch_facts import occupancy_bars
 from reports.sections.launch_report import LaunchReport
 from reports.sections.time_parts import Kind, Part, parts
+from reports.source_lines import line_text
 from reports.svg.busy import Bar
 from reports.svg.memory_flow import Edge, Flow
 from reports.svg.roofline import Level, Roofline
@@ -203,7 +204,6 @@ def lines(report: LaunchReport) -> go.Figure:
     has_costs = bool(report.predicted and report.predicted.lines)
     scale, unit = text.time_unit(report.predicted.time_s) if report.predicted else (1.0, "")
     values = [(row.cost_s or 0.0) / scale if has_costs else row.executed for row in found]
-    sources = (report.source or "").splitlines()
     rows = [
         Bar(
             name=f"line {row.number}",
@@ -215,14 +215,12 @@ def lines(report: LaunchReport) -> go.Figure:
     ]
     figure = _bars(title, rows, values, label=unit if has_costs else "warp instructions")
     figure.data[0].hovertext = [
-        style.hover(f"line {row.number}: {shortened(_code(sources, row.number))}", one.value)
+        style.hover(
+            f"line {row.number}: {shortened(line_text(report.source, row.number))}", one.value
+        )
         for row, one in zip(found, rows, strict=True)
     ]
     return figure
-
-
-def _code(sources: Sequence[str], number: int) -> str:
-    return sources[number - 1].strip() if 0 < number <= len(sources) else ""
 
 
 FIGURES: Mapping[str, Callable[[LaunchReport], go.Figure]] = MappingProxyType(

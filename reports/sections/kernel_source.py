@@ -14,6 +14,7 @@ from analysis.timing.predicted import NAMED
 from reports import text
 from reports.sections.answer import per_request
 from reports.sections.launch_report import LaunchReport
+from reports.source_lines import line_text
 
 MOST_LINES = 24  # of an excerpt
 CONTEXT = 3  # lines around an expensive one
@@ -144,12 +145,12 @@ def line_rows(report: LaunchReport, most: int) -> list[LineRow]:
     executed = {place: sum(one.executed for one in of) for place, of in report.lines.items()}
     cost_s = {place: report.line_s(*place) for place in executed}
     order = sorted(executed, key=lambda place: (-(cost_s[place] or 0.0), -executed[place]))
-    total, text_lines = sum(executed.values()), (report.source or "").splitlines()
+    total = sum(executed.values())
     rows = []
     for place in order[:most]:
         file, number = place
         is_own = file == report.file
-        code = text_lines[number - 1].strip() if is_own and 0 < number <= len(text_lines) else ""
+        code = line_text(report.source, number) if is_own else ""
         accesses = distinct_accesses(report.lines[place])
         rows.append(
             LineRow(

@@ -8,28 +8,34 @@ from analysis.records.remedy import Remedy
 from reports import text
 from reports.sections.table import Table, Title, plain_table
 
-MICRO = 1e6
+MICRO = 1e-6  # seconds
 MOST_LINES = 4
 
 
 def remedies_table(remedies: Sequence[Remedy]) -> Table:
     """One row per remedy. Those that were not made have no times.
 
-    The last column has measured times, if there are any.
+    The last column has measured times, if there are any. The unit is that of the longest time.
     """
+    known = [(one.after_s or 0.0) + (one.saved_s or 0.0) for one in remedies]
+    scale, unit = text.time_unit(max((one for one in known if one), default=MICRO))
+
+    def shown(time_s: float | None) -> str:
+        return text.three_digits(time_s / scale) if time_s is not None else ""
+
     titles: list[Title] = [
         ("", "", True),
         ("remedies", "", False),
         ("saves", "", True),
-        ("leaves, µs", "", True),
+        (f"leaves, {unit}", "", True),
     ]
     rows = [
-        [str(one.number), title(one), _micro(one.saved_s), _micro(one.after_s)] for one in remedies
+        [str(one.number), title(one), shown(one.saved_s), shown(one.after_s)] for one in remedies
     ]
     if any(one.measured_s is not None for one in remedies):
-        titles.append(("measured, µs", "", True))
+        titles.append((f"measured, {unit}", "", True))
         for row, one in zip(rows, remedies, strict=True):
-            row.append(_micro(one.measured_s))
+            row.append(shown(one.measured_s))
     return plain_table(titles, rows)
 
 
@@ -62,8 +68,3 @@ def remedies_notes(remedies: Sequence[Remedy]) -> Iterator[str]:
 
 def _numbers(numbers: Sequence[int]) -> str:
     return text.listing([str(one) for one in numbers])
-
-
-def _micro(time_s: float | None) -> str:
-    """Microseconds to three digits: '10.1'. The unit is in the title."""
-    return f"{MICRO * time_s:#.3g}".rstrip(".") if time_s is not None else ""

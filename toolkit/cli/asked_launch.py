@@ -20,7 +20,7 @@ from reports import text as words
 from toolkit.cli.argument_syntax import parse_argument
 from toolkit.cli.launch_source import defines_of, machine_code_of
 from toolkit.cli.options import KernelOptions
-from toolkit.cli.typed_numbers import TYPES, is_type, type_name
+from toolkit.cli.typed_numbers import TYPES, is_number, is_type, type_name
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent
@@ -77,7 +77,7 @@ def completed(launch: KernelOptions, command: Command) -> AskedOptions:
     )
     kernel = known.chosen(launch.kernel)
     declared = known.declared(kernel)
-    given = _given(launch.arguments or (), declared or ())
+    given = _typed(_given(launch.arguments or (), declared or ()), declared or ())
     proposed = known.proposed(
         kernel,
         given={k: _scalar(text, k, declared or ()) for k, text in given.items()},
@@ -110,8 +110,12 @@ def _is_complete(launch: KernelOptions, text: str) -> bool:
     arguments = launch.arguments or ()
     if declared is None:
         return bool(arguments)
-    is_named = any(_name_of(one, declared) for one in arguments)
-    return not is_named and len(arguments) >= len(declared)
+    if any(_name_of(one, declared) for one in arguments):
+        return False
+    has_open_type = any(  # headers may say what a macro or a typedef stands for
+        is_number(text) and one.kind is None for text, one in zip(arguments, declared, strict=False)
+    )
+    return not has_open_type and len(arguments) >= len(declared)
 
 
 def _of_machine_code(launch: KernelOptions, command: Command) -> AskedOptions:
@@ -181,6 +185,21 @@ def _given(texts: Sequence[str], declared: Sequence[Declared]) -> dict[int, str]
         if position in found:
             raise InputError(f"--arg {shortened(text)!r}: parameter {position} is given twice")
         found[position] = text
+    return found
+
+
+def _typed(given: Mapping[int, str], declared: Sequence[Declared]) -> dict[int, str]:
+    """The same with types before bare numbers, where the parameter alone does not say its type.
+
+    The type is that of the macro or the typedef, which a header may hold.
+    """
+    found = dict(given)
+    for position, text in given.items():
+        one = declared[position] if position < len(declared) else None
+        if one is None or one.pointer or one.dtype is None or not is_number(text):
+            continue
+        if one.was_resolved:
+            found[position] = f"{type_name(type_named(one.dtype))}={text}"
     return found
 
 

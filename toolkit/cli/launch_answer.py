@@ -12,6 +12,7 @@ from reports import text
 from reports.sections.launch_facts import error_sentence, measured_sentence, occupancy_of
 from reports.sections.table import Title, plain_table
 from reports.sections.time_parts import Kind, parts
+from reports.source_lines import line_text
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.call import Call, SimulatedCall
 from toolkit.cli.remedies import print_remedies
@@ -156,10 +157,7 @@ def _units(access: AccessTotal) -> str:
 def source_line(place: Place, call: Call) -> str:
     """The text of a line; of another file its name, and empty past the end of the source."""
     file, number = place
-    if file != call.file:
-        return file
-    texts = (call.text or "").splitlines()
-    return texts[number - 1].strip() if 0 < number <= len(texts) else ""
+    return line_text(call.text, number) if file == call.file else file
 
 
 def _shortened(code: str, width: int) -> str:

@@ -26,6 +26,7 @@ from reports.sections.access import remarks
 from reports.sections.launch import counters_table
 from reports.sections.launch_facts import errors_alike
 from reports.sections.prediction import bounds_table, limits
+from reports.source_lines import line_text
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.call import Call, SimulatedCall
 from toolkit.cli.launch_answer import print_answer
@@ -177,8 +178,7 @@ def _is_own(line: Line, call: Call) -> bool:
 
 def _text(file: str, number: int, call: Call) -> str:
     """A line of the source that was given; empty where it is of another file, or past the end."""
-    texts = (call.text or "").splitlines() if file == call.file else []
-    return texts[number - 1].strip() if 0 < number <= len(texts) else ""
+    return line_text(call.text, number) if file == call.file else ""
 
 
 # The document.

@@ -69,7 +69,12 @@ def remedies_document(remedies: Remedies) -> list[dict[str, Any]]:
 
 def check_applies(call: Call, number: int) -> None:
     """Raise InputError where a remedy cannot be applied, before the work."""
-    if call.rung or call.script or call.code or call.text is None:
+    if call.script:
+        raise InputError(
+            f"--apply: {call.source.name} is Python, which is not edited: put the CUDA C++ text of "
+            "a RawKernel or SourceModule into a .cu file, for which remedies are found"
+        )
+    if call.rung or call.code or call.text is None:
         raise InputError(f"--apply: {call.source.name} is not a CUDA C++ file of yours: give one")
     if (path := _path(call.source.name, number)).exists():
         raise InputError(f"--apply: {path} exists and is not overwritten: move it away")

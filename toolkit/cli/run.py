@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.errors import ToolkitError, UnavailableError
+from analysis.errors import InputError, ToolkitError, UnavailableError
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.options import (
     TOP,
@@ -26,6 +26,7 @@ from toolkit.cli.options import (
 )
 from toolkit.cli.output import print_json, write
 from toolkit.cli.simulate import check_apply, check_page
+from toolkit.frontends.script_names import is_script
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -62,6 +63,7 @@ def run(
     """
     check_apply(apply, rounding=rounding, remedies=remedies, predict=predict)
     with one_line_errors("interrupted: nothing was written"):
+        _refuse_script(launch.source)
         device = _gpu()
         from toolkit.cli.asked_launch import completed
         from toolkit.cli.launch_source import compiled_beside
@@ -100,6 +102,16 @@ def run(
                 launch_tables.print_left_out(compiled.result())
         if apply:
             apply_remedy(found, apply, rounding=rounding, is_quiet=as_json)
+
+
+def _refuse_script(source: str) -> None:
+    """Raise InputError for a kernel of a Python file, which its front end launches."""
+    if is_script(source):
+        raise InputError(
+            f"run measures CUDA C++ and machine code, not {source}: time it with its front end, "
+            "such as triton.testing.do_bench or cupyx.profiler.benchmark; "
+            f"`python -m toolkit simulate {source} ...` predicts its time"
+        )
 
 
 def _gpu() -> Device:

@@ -44,7 +44,10 @@ def watch(launch: LaunchOptions, *, top: int | None) -> NoReturn:
             "block and arguments"
         )
     if is_script(launch.source):
-        raise InputError("--watch takes CUDA C++ or a cubin, not a kernel of a Python file")
+        raise InputError(
+            "--watch takes CUDA C++ or a cubin, not a kernel of a Python file: leave out --watch, "
+            "and run the command again after each save"
+        )
     if not Path(launch.source).is_file():
         raise InputError(f"--watch needs a file, and {shortened(launch.source)!r} is not one")
     launch = replace(launch, seed=chosen_seed(launch.seed))  # runs differ by their source alone

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tree_sitter import Node
@@ -151,13 +151,20 @@ class _Reading:
             grid=grid,
             block=block,
             shared_bytes=int(shared.value) if shared is not None else None,
-            arguments=tuple(map(self._argument, self._arguments)),
+            arguments=tuple(map(self._argument, [*self._arguments, *self._defaults])),
             parameters=self._parameters,
         )
 
     @cached_property
     def _arguments(self) -> list[Node]:
         return call_arguments(self.call.node)
+
+    @property
+    def _defaults(self) -> list[Node]:
+        """Default values of the parameters that the launch leaves out."""
+        left = self._definition.parameters[len(self._arguments) :] if self._definition else ()
+        values = [one.child_by_field_name("default_value") for one in left]
+        return [one for one in values if one is not None] if None not in values else []
 
     @cached_property
     def _definition(self) -> Function | None:
@@ -231,6 +238,8 @@ class _Reading:
         is_type = evaluator.types.kind(plain, self.frame) is not None or plain in self.unit.structs
         if node.type in ("primitive_type", "sized_type_specifier") or is_type:
             return plain
+        if text in self.unit.enumerators:
+            return text  # a number is no enumerator
         number = self._number(node)
         if number is not None:
             is_bool = number.kind == "b8"
@@ -290,12 +299,13 @@ def declared_parameters(
         kind = one.child_by_field_name("type")
         if text == "void":
             continue
+        written = text
         if kind is not None:
             name = text_of(kind)
             plain = templates.get(name) or evaluator.types.type_text(name, OUTSIDE)
             if plain != name:
                 text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", plain, text, count=1)
-        found.append(declared(text))
+        found.append(replace(declared(text), was_resolved=text != written))
     return tuple(found)
 
 

@@ -16,10 +16,11 @@ import numpy as np
 from analysis.errors import InputError, UnknownNameError
 from reports import text as words
 from toolkit.launch.element_types import type_named
+from toolkit.launch.elsewhere import where_kernels_are
 from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_unit import host_unit
-from toolkit.machine_code.kernel_names import TEMPLATES, alike, numbered
+from toolkit.machine_code.kernel_names import TEMPLATES, numbered, same_kernel
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 
 ANY_VALUE = 1024  # of a scalar that is not known yet, to see what follows from it
@@ -65,6 +66,7 @@ class Proposed:
     launch: HostLaunch | None
     facts: tuple[str, ...] = ()
     others: tuple[int, ...] = ()
+    is_left_out: bool = False  #: the source holds the kernel, but an `#if` leaves it out
 
     def notes(self, file: str) -> list[str]:
         """What host code told, and its other launches; `file` is the name of the source."""
@@ -104,7 +106,8 @@ class Proposed:
         if self.launch:
             line = self.launch.line
             return f"line {line} launches{kernel} with values that are known only at run time"
-        return f"no host code launches{kernel or ' a kernel'}"
+        left = ", which stands in a part that an #if leaves out" if self.is_left_out else ""
+        return f"no host code launches{kernel or ' a kernel'}{left}"
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,8 @@ class SourceLaunches:
         without a name for several kernels.
         """
         kernels = self.kernels
+        if not kernels and not self.may_hold_more:
+            raise InputError(f"{self.name} holds no kernel: {self._elsewhere(kernel)}")
         if kernel is None:
             if len(kernels) > 1:
                 raise InputError(
@@ -195,9 +200,15 @@ class SourceLaunches:
             )
         return self._instantiated(kernel)
 
+    def _elsewhere(self, kernel: str | None) -> str:
+        plain = kernel.partition("<")[0].rpartition("::")[2].strip() if kernel else ""
+        named = plain if plain.isidentifier() else None
+        found = self.folder and where_kernels_are(self.text, self.folder, self.folders, named)
+        return found or "it has no __global__ function, nor have its headers"
+
     def _instantiated(self, kernel: str) -> str:
         name = kernel.partition("<")[0].rpartition("::")[2].strip()
-        if any(alike(kernel, one) for one in self.kernels) or "<" in kernel:
+        if any(same_kernel(kernel, one) for one in self.kernels) or "<" in kernel:
             known = {one.partition("<")[0].rpartition("::")[2] for one in self.kernels}
             if known and name not in known and not self.may_hold_more:
                 raise UnknownNameError("kernel", kernel, self.kernels)
@@ -259,7 +270,8 @@ class SourceLaunches:
             self._of(one, kernel, declared, positions, grid, block, shared_bytes) for one in own
         ]
         if not found:
-            return self._of(None, kernel, declared, positions, grid, block, shared_bytes)
+            one = self._of(None, kernel, declared, positions, grid, block, shared_bytes)
+            return replace(one, is_left_out=self._is_left_out(kernel))
         best = min(found, key=_open)
         assert best.launch is not None, "each has one"
         others = sorted({one.line for one in own} - {best.launch.line})
@@ -275,7 +287,7 @@ class SourceLaunches:
         if kernel is None:
             return True
         if launch.name is not None and "<" in kernel:
-            return alike(launch.name, kernel)
+            return same_kernel(launch.name, kernel)
         return launch.kernel == kernel.partition("<")[0].rpartition("::")[2]
 
     def declared(self, kernel: str | None) -> tuple[Declared, ...] | None:
@@ -293,6 +305,10 @@ class SourceLaunches:
             templates = dict(zip(functions[0].templates, texts, strict=False))
             return declared_parameters(self.code.unit, functions[0], templates)
         return signature(self.text, kernel)
+
+    def _is_left_out(self, kernel: str | None) -> bool:
+        name = (kernel or "").partition("<")[0].rpartition("::")[2].strip()
+        return name in kernel_names(self.text) and name not in self.code.unit.functions
 
     def _of(
         self,

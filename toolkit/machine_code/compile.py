@@ -59,9 +59,15 @@ from toolkit.machine_code.include_paths import (
     removed_reference,
 )
 from toolkit.machine_code.kernel import Kernel, read_kernel
-from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
+from toolkit.machine_code.kernel_names import (
+    TEMPLATES,
+    is_left_out,
+    kernels_there,
+    symbol_of,
+)
 from toolkit.machine_code.left_out import LeftOut
 from toolkit.machine_code.nvcc import compile_with_nvcc, nvcc_version
+from toolkit.machine_code.source_items import namespaces_of
 from toolkit.store.cache import cached, digest_of_files, keep
 from toolkit.store.watched_files import folders_of
 
@@ -350,13 +356,26 @@ def _of_side(request: _Request, side: DeviceSide) -> _Request:
 
 
 def _compile(request: _Request) -> tuple[str, bytes]:
-    answer = _answered(request, request.kernel)
+    answer = _answered(request, request.kernel and _in_namespaces(request.kernel, request))
     if not answer.image:
         raise InputError(_NO_CODE)
     if request.kernel is not None:
         return answer.symbol, answer.image
     symbols = cubin_file(answer.image).kernels
     return symbol_of(None, symbols, request.name, request.source), answer.image
+
+
+def _in_namespaces(kernel: str, request: _Request) -> str:
+    """The name of a kernel with the namespaces of its definition, if it is given without them."""
+    name = kernel.partition("<")[0]
+    own = {one: text for one, text in request.headers.items() if one not in HOST_HEADERS}
+    found = {
+        scope
+        for file, text in {request.name: request.source, **own}.items()
+        if "::" not in name and "namespace" in text and name in text and "__global__" in text
+        for scope in namespaces_of(name.strip(), file, text)
+    }
+    return f"{found.pop()}{kernel}" if len(found) == 1 else kernel
 
 
 def _answered(request: _Request, expression: str | None) -> CompilerAnswer:
@@ -429,6 +448,11 @@ def _raise_collision(found: re.Match[str], log: str, request: _Request) -> None:
 def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
     symbols = cubin_file(_answered(request, None).image).kernels
     known = kernels_there(symbols, request.source)
+    if is_left_out(request.kernel or "", symbols, request.source):
+        raise InputError(
+            f"kernel {request.kernel!r} stands in a part of {request.name} that an #if leaves out; "
+            f"the kernels there: {', '.join(known) or 'none'}"
+        )
     if known and reason.endswith("is undefined") and f'"{request.kernel}"' in reason:
         raise UnknownNameError("kernel", request.kernel or "", known)
     there = f"the kernels there: {', '.join(known)}" if known else "no kernel is defined there"

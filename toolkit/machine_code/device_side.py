@@ -21,7 +21,13 @@ from functools import cached_property
 from pathlib import Path
 
 from analysis.errors import CompileError, InputError
-from toolkit.machine_code.host_macros import DEVICE_SIDE_HEADERS, HOST_HEADERS, PRELUDE
+from toolkit.machine_code.host_macros import (
+    DEVICE_SIDE_HEADERS,
+    HOST_HEADERS,
+    LIBRARY_HEADERS,
+    PRELUDE,
+    library_headers,
+)
 from toolkit.machine_code.include_paths import in_folders_of_cuda, is_of_host
 from toolkit.machine_code.left_out import NOT_FOUND, ItemKind, LeftOut
 from toolkit.machine_code.source_items import (
@@ -38,7 +44,12 @@ from toolkit.store.user_files import read_file
 
 ALL_ON_DEVICE = "-default-device"  # for members of classes without annotations
 _IN_NO_SPACE = "is considered a host function"  # what NVRTC says of them
-_REPLACED = {*HOST_HEADERS, *(name for texts in DEVICE_SIDE_HEADERS.values() for name in texts)}
+_COMPUTED = "dynamic initialization is not supported"  # of a constant that nvcc computes
+_REPLACED = {
+    *HOST_HEADERS,
+    *(name for texts in DEVICE_SIDE_HEADERS.values() for name in texts),
+    *LIBRARY_HEADERS,
+}
 _PRELUDE_FILE = "device_side_prelude.h"
 _MOST_HEADERS = 200
 # Macros of nvcc and its host compiler that NVRTC lacks, defined where a source tests them.
@@ -58,7 +69,10 @@ _NOT_FOR_NVRTC = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceSide:
-    """A source without its host code. `reasons`: what is blank, with the compiler's complaint."""
+    """A source without its host code. `reasons`: what is blank, with the compiler's complaint.
+
+    `computed` are constants with `const` that NVRTC computes only if it says `constexpr`.
+    """
 
     file: str
     kernel: str | None
@@ -67,6 +81,7 @@ class DeviceSide:
     missing: frozenset[Item] = frozenset()
     reasons: Mapping[Item, str] = field(default_factory=dict)
     bodies: Mapping[tuple[str, int, int], LeftOut] = field(default_factory=dict)
+    computed: frozenset[Item] = frozenset()
     all_on_device: bool = False
 
     @property
@@ -83,6 +98,7 @@ class DeviceSide:
             for namespace, texts in DEVICE_SIDE_HEADERS.items()
             for name, text in texts.items()
         }
+        libraries |= library_headers(used)
         return {**HOST_HEADERS, **libraries, **own, _PRELUDE_FILE: PRELUDE}
 
     @property
@@ -162,10 +178,13 @@ class DeviceSide:
         complaints = list(complaints)
         if not self.all_on_device and any(_IN_NO_SPACE in text for _, _, text in complaints):
             return replace(self, all_on_device=True)
-        reasons, bodies = dict(self.reasons), dict(self.bodies)
+        reasons, bodies, computed = dict(self.reasons), dict(self.bodies), self.computed
         for file, line, text in complaints:
             item = self._at(file, line)
             if item is None or item in reasons or _IN_NO_SPACE in text:
+                continue
+            if _COMPUTED in text and item.kind is ItemKind.VARIABLE:
+                computed |= self._constants_of(item)
                 continue
             if item not in self.needed[0]:
                 reasons[item] = text
@@ -173,9 +192,19 @@ class DeviceSide:
                 bodies[file, *body[:2]] = LeftOut(
                     kind=ItemKind.FUNCTION, name=body[2], file=file, line=line, reason=text
                 )
-        if len(reasons) == len(self.reasons) and len(bodies) == len(self.bodies):
-            return None
-        return replace(self, reasons=reasons, bodies=bodies)
+        new = replace(self, reasons=reasons, bodies=bodies, computed=computed)
+        return None if new._changes == self._changes else new
+
+    @property
+    def _changes(self) -> tuple[int, int, int]:
+        return len(self.reasons), len(self.bodies), len(self.computed)
+
+    def _constants_of(self, item: Item) -> frozenset[Item]:
+        """Constants of the host by which nvcc computes a constant: itself, and others it names."""
+        named = reached(self.items, [item])[0]
+        return frozenset(
+            one for one in named if one.kind is ItemKind.VARIABLE and one.head >= {b"const"}
+        )
 
     def only_needed(self) -> DeviceSide:
         """Only what the kernel may depend on, and all variables of the device."""
@@ -194,6 +223,10 @@ class DeviceSide:
         for file, start, end in self.bodies:
             if file == name:
                 text = text[:start] + b";" + blanked(text[start + 1 : end], [(0, end)]) + text[end:]
+        for item in sorted(self.computed, key=lambda one: -one.start):  # the last comes first:
+            if item.file == name:  # it moves what follows
+                own = re.sub(rb"\bconst\b", b"constexpr", text[item.start : item.end], count=1)
+                text = text[: item.start] + own + text[item.end :]
         return text.decode()
 
     def _at(self, file: str, line: int) -> Item | None:

@@ -154,6 +154,40 @@ DEVICE_SIDE_HEADERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 
+# Headers of libraries for hosts, whose types device code may use: what they include, or declare.
+_OF_TORCH = ("torch/extension.h", "torch/all.h", "torch/torch.h", "torch/types.h", "ATen/ATen.h")
+_OF_CUBLAS = ("cublas_v2.h", "cublasLt.h", "cublas.h")
+_OF_CUFFT = ("cufft.h", "cufftXt.h")
+_HALVES = {
+    "#include <cuda_fp16.h>\n": frozenset((b"half", b"__half", b"half2", b"__half2")),
+    "#include <cuda_bf16.h>\n": frozenset((b"__nv_bfloat16", b"__nv_bfloat162", b"nv_bfloat16")),
+}
+_LIMITS = {"#include <limits>\n": frozenset((b"numeric_limits",))}
+_COMPLEX = {"#include <cuComplex.h>\n": frozenset((b"cuComplex", b"cuDoubleComplex"))}
+_OF_FFT = {
+    "#include <cuComplex.h>\n"
+    "typedef float cufftReal;\ntypedef double cufftDoubleReal;\n"
+    "typedef cuComplex cufftComplex;\ntypedef cuDoubleComplex cufftDoubleComplex;\n": frozenset(
+        (b"cufftReal", b"cufftDoubleReal", b"cufftComplex", b"cufftDoubleComplex")
+    )
+}
+_PARTS: Mapping[tuple[str, ...], Mapping[str, frozenset[bytes]]] = {
+    _OF_TORCH: _HALVES | _LIMITS,
+    _OF_CUBLAS: _HALVES | _COMPLEX,
+    _OF_CUFFT: _OF_FFT,
+}
+LIBRARY_HEADERS = frozenset(name for names in _PARTS for name in names)
+
+
+def library_headers(used: frozenset[bytes]) -> dict[str, str]:
+    """Texts in place of headers of libraries for hosts: the parts that `used` words need."""
+    return {
+        name: _ONCE + "".join(text for text, words in parts.items() if words & used)
+        for names, parts in _PARTS.items()
+        for name in names
+    }
+
+
 _FUNCTIONS_IN_STD = (
     "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 "
     "expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp lgamma "

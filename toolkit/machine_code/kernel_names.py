@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from analysis.errors import InputError, UnknownNameError
 from toolkit.machine_code.demangled import demangled
-from toolkit.machine_code.signature import kernel_names
+from toolkit.machine_code.signature import kernel_names, template_names
 
 TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
 
@@ -38,8 +38,11 @@ def symbol_of(kernel: str | None, symbols: Sequence[str], where: str, source: st
         return symbols[int(kernel) - 1]
     named = list(zip(symbols, readable, strict=True))
     fitting = [symbol for symbol, name in named if alike(name, kernel)]
+    if not fitting:
+        fitting = [symbol for symbol, name in named if same_kernel(name, kernel)]
     if not fitting and "<" not in kernel:
-        fitting = [symbol for symbol, name in named if _without_arguments(name) == kernel.strip()]
+        plain = [(symbol, _without_arguments(name)) for symbol, name in named]
+        fitting = [symbol for symbol, name in plain if same_kernel(name, kernel)]
     if len(fitting) == 1:
         return fitting[0]
     raise UnknownNameError("kernel", kernel, list(map(plain_name, fitting)) or readable)
@@ -75,6 +78,22 @@ def alike(a: str, b: str) -> bool:
     return _normal(a) == _normal(b)
 
 
+def same_kernel(a: str, b: str) -> bool:
+    """True if two names are alike, where one of them may lack its namespaces.
+
+    >>> same_kernel("deep::gemm<8>", "gemm<8>"), same_kernel("deep::gemm<8>", "flat::gemm<8>")
+    (True, False)
+    """
+    if "::" in _without_arguments(a) and "::" in _without_arguments(b):
+        return alike(a, b)
+    return alike(_without_namespaces(a), _without_namespaces(b))
+
+
+def _without_namespaces(name: str) -> str:
+    head, bracket, arguments = name.partition("<")
+    return f"{head.rpartition('::')[2]}{bracket}{arguments}"
+
+
 def _normal(name: str) -> str:
     without_casts = re.sub(r"\((?:unsigned )?(?:int|long|short|char|bool)\)(?=-?\d)", "", name)
     plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", without_casts)
@@ -93,5 +112,17 @@ def numbered(names: Sequence[str]) -> str:
 def kernels_there(symbols: Sequence[str], source: str) -> list[str]:
     """The kernels in some machine code, then the templates of the source that are not in it."""
     readable = list(map(plain_name, symbols))
-    compiled = {_without_arguments(name).rpartition("::")[2] for name in readable}
-    return readable + [f"{name}<...>" for name in kernel_names(source) if name not in compiled]
+    compiled = set(map(_plain, readable))
+    templates = [name for name in template_names(source) if name not in compiled]
+    return readable + [f"{name}<...>" for name in templates]
+
+
+def is_left_out(kernel: str, symbols: Sequence[str], source: str) -> bool:
+    """True of a kernel without template arguments that the source has and machine code lacks."""
+    name = _plain(kernel)
+    is_there = name in map(_plain, map(plain_name, symbols))
+    return name in kernel_names(source) and name not in template_names(source) and not is_there
+
+
+def _plain(name: str) -> str:
+    return _without_arguments(name).rpartition("::")[2].strip()

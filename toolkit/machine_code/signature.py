@@ -71,7 +71,8 @@ class Declared:
     `kind` and `size` (bytes) are those of the value or, of a pointer, of what it points to; None
     where the type is not a plain one. `components` is 4 of a pointer to float4. `text` is the
     declaration, `name` None where it has none. `argument` is the position of the user's argument
-    where a front end adds parameters.
+    where a front end adds parameters. `was_resolved`: the source writes the type by the name of a
+    macro, a typedef or a template parameter.
     """
 
     text: str
@@ -81,6 +82,7 @@ class Declared:
     size: int | None = None
     components: int = 1
     argument: int | None = None
+    was_resolved: bool = False
 
     @property
     def dtype(self) -> str | None:
@@ -163,13 +165,25 @@ def kernel_names(source: str) -> list[str]:
     return list(dict.fromkeys(name for name, _ in _kernels(source)))
 
 
+def template_names(source: str) -> list[str]:
+    """The names of the kernels that `source` declares as templates, in order, each once."""
+    found = dict.fromkeys(name for name, _, is_template in _declarations(source) if is_template)
+    return list(found)
+
+
 def _kernels(source: str) -> Iterator[tuple[str, tuple[Declared, ...]]]:
+    for name, parameters, _ in _declarations(source):
+        yield name, tuple(map(declared, _split(parameters)))
+
+
+def _declarations(source: str) -> Iterator[tuple[str, str, bool]]:
+    """Name and parameters of each kernel, and whether it is a template."""
     plain = _COMMENT_OR_TEXT.sub(lambda match: '""' if match[0][0] in "R\"'" else " ", source)
     for start in re.finditer(r"\b__global__\b", plain):
         found = _name_and_parameters(plain, start.end())
         if found is not None:
-            name, parameters = found
-            yield name, tuple(map(declared, _split(parameters)))
+            before = max(plain.rfind(mark, 0, start.start()) for mark in ";}{")
+            yield *found, "template" in plain[before + 1 : start.start()]
 
 
 def _name_and_parameters(text: str, start: int) -> tuple[str, str] | None:

@@ -154,7 +154,7 @@ class Item:
     def members_on_device(self, macros: frozenset[bytes]) -> frozenset[bytes]:
         """Names of the functions that a class declares for the device, without bodies."""
         kinds = "field_declaration", "declaration"
-        declared = (one for one in walk(self.node) if one.type in kinds)
+        declared = (one for one in _outside_bodies(self.node) if one.type in kinds)
         return frozenset(
             name
             for one in declared
@@ -190,6 +190,25 @@ def items_of(file: str, content: bytes) -> list[Item]:
         )
         for node in _item_nodes(root)
     ]
+
+
+def namespaces_of(kernel: str, file: str, text: str) -> set[str]:
+    """The namespaces in which kernels of a name are defined: "deep::inner::", "" outside of any."""
+    return {
+        _namespaces(item.node)
+        for item in items_of(file, text.encode())
+        if kernel.encode() in item.names and b"__global__" in item.words
+    }
+
+
+def _namespaces(node: Node) -> str:
+    found, outer = "", node.parent
+    while outer is not None:
+        name = outer.child_by_field_name("name")
+        if outer.type == "namespace_definition" and name is not None and name.text is not None:
+            found = f"{name.text.decode(errors='replace')}::{found}"
+        outer = outer.parent
+    return found
 
 
 def device_macros(items: Iterable[Item]) -> frozenset[bytes]:
@@ -363,6 +382,15 @@ def _declared(node: Node) -> Iterator[bytes]:
         one.type == "namespace" for one in node.children
     ):
         yield from [part.text for part in walk(node) if part.type in _NAMES and part.text][-1:]
+
+
+def _outside_bodies(node: Node) -> Iterator[Node]:
+    """A node and all below it, without the bodies of functions."""
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        yield one
+        pending += [child for child in one.children if child.type != "compound_statement"]
 
 
 def _parameters_and_locals(node: Node) -> Iterator[Node]:

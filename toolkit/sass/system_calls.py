@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reports import text
+from toolkit.machine_code.instruction import Special
+from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.core.binding import Fault
 from toolkit.sass.machine import BoundLaunch
 from toolkit.sass.printed import PrintedRecords
 from toolkit.sass.space import HEAP_WINDOW
 from toolkit.sass.translate import Translated, uses_heap, variables_of
 
+_CLOCKS = {"SR_CLOCKLO", "SR_CLOCKHI", "SR_GLOBALTIMERLO", "SR_GLOBALTIMERHI"}
+
 
 def describe_system_calls(
     printed: PrintedRecords, translated: Translated, executed: int, blocks: int
 ) -> Iterator[str]:
-    """Notes on printf and malloc: what is not shown, and that their time is not modelled."""
+    """Notes on printf, malloc and clocks: what is not shown, and what is not modelled."""
     if printed.calls and executed < blocks:
         yield printed_by_few(executed, blocks)
     if left := printed.calls - len(printed.records):
@@ -27,6 +31,20 @@ def describe_system_calls(
         yield "the time that printf takes is not modelled"
     if uses_heap(translated.kernel):
         yield "the time that malloc and free take is not modelled"
+    if reads_clock(translated.kernel):
+        yield (
+            "the clock that the kernel reads counts executed instructions: what it computes "
+            "from it, and the time of a loop that waits for it, are those of no GPU"
+        )
+
+
+def reads_clock(kernel: Kernel) -> bool:
+    """True if an instruction reads a clock of the SM, or the timer of the GPU."""
+    return any(
+        isinstance(one, Special) and one.name in _CLOCKS
+        for instruction in kernel.instructions
+        for one in instruction.operands
+    )
 
 
 def printed_by_few(executed: int, blocks: int) -> str:

@@ -89,3 +89,8 @@ __global__ void cluster_memory(int *r) { __shared__ int s[64]; auto cluster = cg
 #endif
 __global__ void alloca_array(int *r, int n) { int *a = (int *)alloca(n * 4); for (int k = 0; k < n; k++) a[k] = r[k]; r[I] = a[r[I] % n]; }
 __global__ void __launch_bounds__(1024, 2) spills(float *r) { float a[40]; for (int k = 0; k < 40; k++) a[k] = r[k * 1024 + I]; for (int j = 0; j < 9; j++) for (int k = 0; k < 40; k++) a[k] = a[k] * a[39 - k] + r[j]; for (int k = 0; k < 40; k++) r[k * 1024 + I] = a[k]; }
+
+__global__ void scaled_products(float *r, const float *a, const float *b) {
+    r[0] = a[0] * b[0] * 0.5f; r[1] = a[1] * b[1] * 0.25f; r[2] = a[2] * b[2] * 0.125f;
+    r[3] = a[3] * b[3] * 4.0f; r[4] = a[4] * b[4] * 8.0f;
+}

@@ -22,6 +22,7 @@ import numpy as np
 
 from analysis.errors import LaunchError, ToolkitError, UnsupportedError
 from toolkit import simulate
+from toolkit.launch.element_types import is_real, type_named
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.kernel import Kernel
@@ -35,6 +36,8 @@ ELEMENTS = 2**18
 MOST_INSTRUCTIONS = 5_000_000
 MOST_NAMES = 3  # instantiations of a template that are tried
 _LIMIT = "did not end within"  # in the message of a launch that exceeds them
+# What CUDA 13 removed, for nvcc: host code of older files calls it.
+REMOVED = ("-DcudaThreadSynchronize=cudaDeviceSynchronize", "-DcudaThreadExit=cudaDeviceReset")
 # Why a kernel is counted apart: its code, or what it includes, has one of these.
 APART = {
     "tensor cores": ("wmma", "mma.sync", "HMMA", "wgmma", "ldmatrix", "mma::", "nvcuda", "MMA_"),
@@ -60,16 +63,31 @@ class Row:
     apart: str | None
 
 
-def take(folder: Path, record: Path, only: Sequence[str], cubins: Path | None) -> None:
-    """Append a row for each kernel that the record lacks."""
+def take(
+    folder: Path,
+    record: Path,
+    *,
+    only: Sequence[str] = (),
+    cubins: Path | None = None,
+    part: tuple[int, int] = (0, 1),
+) -> None:
+    """Append a row for each kernel that the record lacks.
+
+    `part` (k, n) takes the kernels of every n-th file from file k on: n processes share the work.
+    """
     known = {(row["repository"], row["file"], row["kernel"]) for row in rows_of(record)}
     if cubins is not None:
         cubins.mkdir(parents=True, exist_ok=True)
-    for repository in sorted(path for path in folder.iterdir() if path.is_dir()):
-        if only and repository.name not in only:
-            continue
-        for kernel in launched_kernels(repository):
-            file = kernel.path.relative_to(repository).as_posix()
+    repositories = [
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_dir() and (not only or path.name in only)
+    ]
+    files = [(one, path) for one in repositories for path in sorted(one.rglob("*.cu"))]
+    first, step = part
+    for repository, path in files[first::step]:
+        file = path.relative_to(repository).as_posix()
+        for kernel in launched_kernels(path):
             if (repository.name, file, kernel.name) in known:
                 continue
             row = _row(repository, file, kernel, cubins)
@@ -129,9 +147,13 @@ def _row(repository: Path, file: str, kernel: Launched, cubins: Path | None) -> 
 
 
 def _folders(repository: Path) -> list[str]:
-    """Folders of headers that the repository's own build names."""
-    common = repository / "Common"
-    return [f"-I{common}"] if common.is_dir() else []
+    """Folders of headers that the repository's own build names.
+
+    gpu-rodinia takes helper_cuda.h from the samples, where they are unpacked beside it.
+    """
+    samples = repository.parent / "cuda-samples"
+    places = {"cuda-samples": [repository / "Common"], "gpu-rodinia": [samples / "Common"]}
+    return [f"-I{one}" for one in places.get(repository.name, []) if one.is_dir()]
 
 
 def _by_nvcc(
@@ -145,7 +167,11 @@ def _by_nvcc(
         return failed.read_text(encoding="utf-8"), None
     try:
         image = compile_with_nvcc(
-            text, name=path.name, folder=path.parent, arch=ARCH, options=options
+            text,
+            name=path.name,
+            folder=path.parent,
+            arch=ARCH,
+            options=[*options, *REMOVED],
         )
     except ToolkitError as error:
         if kept:
@@ -207,12 +233,12 @@ def _arguments(kernel: Kernel, declared: Any) -> list[Any]:
     for position, parameter in enumerate(sorted(kernel.parameters, key=lambda one: one.ordinal)):
         one = known[position] if known else None
         if one.pointer if one else parameter.size == 8:
-            dtype = np.dtype((one.dtype if one else None) or "float32")
+            dtype = type_named((one.dtype if one else None) or "float32")
             whole = dtype.kind in "iu"
             values = rng.integers(0, 16, ELEMENTS) if whole else rng.random(ELEMENTS)
             made.append(values.astype(dtype))
-        elif one and one.kind == "float":
-            made.append(np.dtype(one.dtype).type(1.5))
+        elif one and one.dtype and is_real(type_named(one.dtype)):
+            made.append(type_named(one.dtype).type(1.5))
         elif parameter.size in (1, 2, 4, 8):
             made.append(np.dtype(f"int{8 * parameter.size}").type(64))
         else:
@@ -244,6 +270,8 @@ def _apart(side: Any, name: str, error: str | None, executes: str) -> str | None
     for reason, marks in APART.items():
         if any(mark in code or mark in includes for mark in marks):
             return reason
+    if error is not None and "an #if leaves out" in error:
+        return "left out by an #if of its file"
     if side.missing_for_device:
         return f"not there: {side.missing_for_device[0][1]}"
     return None

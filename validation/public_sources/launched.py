@@ -23,23 +23,20 @@ class Launched:
     is_template: bool
 
 
-def launched_kernels(folder: Path) -> Iterator[Launched]:
-    """The kernels of all .cu files below a folder, by file and name."""
-    for path in sorted(folder.rglob("*.cu")):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        forms: dict[str, dict[str, None]] = {}
-        for found in _LAUNCH.finditer(_COMMENT.sub(" ", text)):
-            name = f"{found[1]}{' '.join((found[2] or '').split())}"
-            forms.setdefault(found[1], {})[name] = None
-        if not forms:
-            continue
-        side = side_of(path, text)
-        for name, written in forms.items():
-            templates = _definitions(side, name)
-            if templates:
-                yield Launched(
-                    path=path, name=name, forms=tuple(written), is_template=any(templates)
-                )
+def launched_kernels(path: Path) -> Iterator[Launched]:
+    """The kernels that a .cu file launches, by name."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    forms: dict[str, dict[str, None]] = {}
+    for found in _LAUNCH.finditer(_COMMENT.sub(" ", text)):
+        name = f"{found[1]}{' '.join((found[2] or '').split())}"
+        forms.setdefault(found[1], {})[name] = None
+    if not forms:
+        return
+    side = side_of(path, text)
+    for name, written in forms.items():
+        templates = _definitions(side, name)
+        if templates:
+            yield Launched(path=path, name=name, forms=tuple(written), is_template=any(templates))
 
 
 def side_of(path: Path, text: str) -> DeviceSide:

@@ -9,13 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tree_sitter import Node
 
+from toolkit.launch.proposed import SourceLaunches
 from toolkit.machine_code.device_side import DeviceSide
+from toolkit.machine_code.left_out import ItemKind
 from validation.public_sources.launched import Launched
 
 _LITERAL = re.compile(
     r"\s*(?:-?\d+[uU]?|true|false|(?:unsigned |signed )?(?:int|char|short|long)|float"
     r"|double|half|__half|uint|float[1234]|int[1234])\s*"
 )
+# Of a number; the cast of an enumerator stays, since a number alone is none.
+_CAST = re.compile(r"\((?:unsigned )?(?:int|long|short|char|bool)\)(?=-?\d)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _TYPES = ("class", "typename")
 _DEFAULTS = {"bool": "true"}
@@ -29,6 +33,8 @@ def candidates(kernel: Launched, side: DeviceSide, symbols: Sequence[str]) -> It
         return
     yield from _in_machine_code(kernel.name, symbols)
     text = side.contents[side.file].decode()
+    launches = SourceLaunches(text, side.file, kernel.path.parent).launches
+    yield from (one.name for one in launches if one.kernel == kernel.name and one.name)
     yield from (
         form for form in (_resolved(one, text) for one in kernel.forms) if _is_literal(form)
     )
@@ -45,7 +51,7 @@ def _in_machine_code(name: str, symbols: Sequence[str]) -> Iterator[str]:
             for at in range(start.end() - 1, len(text)):
                 depth += (text[at] == "<") - (text[at] == ">")
                 if depth == 0:
-                    yield re.sub(r"\(\w+\)(-?\d+)", r"\1", text[start.start() : at + 1])
+                    yield _CAST.sub("", text[start.start() : at + 1])
                     break
 
 
@@ -85,14 +91,17 @@ def _guesses(name: str, side: DeviceSide) -> Iterator[str]:
         lists = [one for one in item.node.children if one.type == "template_parameter_list"]
         if name.encode() in item.names and lists:
             for number in _NUMBERS:
-                arguments = [_guess(one, number) for one in lists[0].named_children]
+                arguments = [_guess(one, number, side) for one in lists[0].named_children]
                 yield f"{name}<{', '.join(filter(None, arguments))}>"
 
 
-def _guess(parameter: Node, number: str) -> str:
+def _guess(parameter: Node, number: str, side: DeviceSide) -> str:
     if parameter.type.startswith("optional") or parameter.type == "comment":
         return ""
     text = (parameter.text or b"").decode()
     if parameter.type == "type_parameter_declaration" or text.startswith(_TYPES):
-        return "float"
+        name = text.split()[-1]  # `Payoff` may be the class PayoffCall
+        own = (one.name for one in side.items if one.kind is ItemKind.TYPE)
+        found = (one for one in own if len(name) > 2 and one.startswith(name) and one != name)
+        return next(found, "float")
     return _DEFAULTS.get(text.split()[0], number)

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -157,10 +158,71 @@ def test_arrays_of_bfloat16_get_their_sizes_from_host_code():
 def test_a_fraction_of_an_unknown_type_is_taken_for_a_float():
     write(
         "typed.cu",
-        "typedef float Real;\n__global__ void fill(float *x, Real value) { x[0] = value; }\n",
+        "__global__ void fill(float *x, Real value) { x[0] = value; }\n",
     )
     command = "simulate typed.cu -g 1 -b 1 -a f32[1] -a 1.5"
     assert refused(command).endswith("`Real value` is not a plain type: give one, such as f32=1.5")
+
+
+def test_bare_numbers_have_the_types_that_macros_and_typedefs_of_headers_stand_for():
+    write("types.h", "#define DATA float\ntypedef double Real;\nusing Index = long long;\n")
+    write(
+        "typed.cu",
+        '#include "types.h"\n'
+        "__global__ void fill(Real *x, DATA f, Real r, Index n) { if (n == 1) x[0] = f + r; }\n",
+    )
+    command = f"simulate typed.cu -g 1 -b 1 -a f64[1] -a 1.5 -a 0.1 -a 1 --json {QUICK}"
+    asked = json.loads("\n".join(lines(command)))["arguments"]
+    assert asked == ["f64[1]", "f32=1.5", "f64=0.1", "i64=1"]
+
+
+def test_kernels_in_namespaces_are_named_with_and_without_them():
+    write(
+        "deep.cu",
+        "namespace a { namespace b {\n"
+        "template <int N> __global__ void fill(float *x) { x[threadIdx.x] = N; }\n"
+        "__global__ void clear(float *x) { x[threadIdx.x] = 0; }\n"
+        "void go(float *x) { fill<4><<<1, 32>>>(x); clear<<<1, 32>>>(x); }\n"
+        "} }\n"
+        "int main() { float *x; cudaMalloc(&x, 128); a::b::go(x); }\n",
+    )
+    for name in ("fill", "fill<4>", "a::b::fill<4>", "clear", "a::b::clear", "1"):
+        found = lines(f"simulate deep.cu -k '{name}' {QUICK}")
+        assert "note: launched as in line 4: grid 1, block 32, x f32[32]" in found, name
+    assert "did you mean 'b::clear'" not in refused(f"simulate deep.cu -k c::clear {QUICK}")
+
+
+def test_a_launch_takes_the_default_values_of_parameters():
+    write(
+        "default.cu",
+        "#define TWICE(x) (2 * x)\n"
+        "__global__ void fill(float *x, int n = TWICE(8), float value = 1.5f) {\n"
+        "    if (threadIdx.x < n) x[threadIdx.x] = value;\n}\n"
+        "int main() { float *x; cudaMalloc(&x, 128); fill<<<1, 32>>>(x); }\n",
+    )
+    said = "note: launched as in line 5: grid 1, block 32, x f32[32], n = 16, value = 1.5"
+    assert said in lines(f"simulate default.cu {QUICK}")
+
+
+def test_a_kernel_that_an_if_leaves_out_is_said_to_be_so():
+    write("parts.cu", f"#define FAST\n{ADD}#ifndef FAST\n{ADD.replace('add', 'slow')}#endif\n")
+    assert "no host code launches slow, which stands in a part that an #if leaves out: give" in (
+        refused("simulate parts.cu -k slow")
+    )
+
+
+def test_a_source_without_a_kernel_says_where_kernels_are():
+    write("none.cu", '#include <stdio.h>\n#include "runner.cuh"\nint main() { run(0); }\n')
+    Path("src").mkdir()
+    write("src/runner.cuh", "void run(int n);\n")
+    write("src/runner.cu", f"{ADD}void run(int n) {{ add<<<1, 32>>>(nullptr, n); }}\n")
+    here = "none.cu holds no kernel: its header runner.cuh is in src: --option -Isrc; "
+    assert refused("simulate none.cu -k add") == (
+        f"{here}src/runner.cu launches add: give that file"
+    )
+    assert refused("simulate none.cu -g 1 -b 1 --option -Isrc").endswith(
+        "holds no kernel: later.cu, scale.cu, src/runner.cu launch kernels: give one of them"
+    )
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,11 @@ def test_a_name_that_is_not_there_is_suggested(script):
     assert "did you mean 'kernel'?" in said
 
 
-def test_run_and_watch_take_no_python_file():
+def test_run_watch_and_apply_take_no_python_file_and_say_what_does():
     launch = ("-g", "2", "-b", "32", "-a", "f32[64]", "-a", "40")
     watched = invoke("simulate", f"{PYCUDA}:double", *launch, "--watch")
-    assert "--watch takes CUDA C++ or a cubin, not a kernel of a Python file" in watched.stderr
+    assert "not a kernel of a Python file: leave out --watch, and run the command" in watched.stderr
     measured = invoke("run", f"{PYCUDA}:double", *launch)
-    assert "error: " in measured.stderr
+    assert f"not {PYCUDA}:double: time it with its front end" in measured.stderr
+    applied = invoke("simulate", f"{PYCUDA}:double", *launch, "--apply", "1")
+    assert "is Python, which is not edited: put the CUDA C++ text of a RawKernel" in applied.stderr

@@ -173,6 +173,53 @@ def test_declarations_for_the_device_keep_definitions_that_do_not_repeat_it():
     assert [one.name for one in compiled(source).left_out] == ["main"]
 
 
+def test_a_variable_in_a_function_of_a_class_declares_no_function():
+    source = (
+        "struct Shape {\n"
+        "    float size;\n"
+        "    static __device__ void go(float *x) { __shared__ Shape draw; draw.size = *x; }\n"
+        "};\n"
+        "__global__ void k(float *x) { Shape::go(x); }\n"
+        "void help() {}\n"
+        "void draw() { help(); }\n"
+        "int main() {}\n"
+    )
+    assert [one.name for one in compiled(source).left_out] == ["help", "draw", "main"]
+
+
+def test_a_constant_that_nvcc_computes_is_computed():
+    source = (
+        "#include <vector>\ntypedef float real;\nconst real a = 1.9;\nconst real b = a * a;\n"
+        "__global__ void k(real *x) { x[0] = b; }\nint main() {}\n"
+    )
+    found = simulate(source, grid=1, block=1, arguments=[np.zeros(1, "f4")], predict=False)
+    assert found.outputs[0][0] == np.float32(1.9) * np.float32(1.9)
+    assert refused(source.replace("a * a", "sqrtf(a)")).startswith(
+        "my.cu, line 4: expression must have a constant value"
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "kernel"),
+    [
+        ("torch/extension.h", "__global__ void k(half *x) { *x = __float2half(2); }"),
+        ("torch/all.h", "__global__ void k(float *x) { *x = std::numeric_limits<float>::max(); }"),
+        ("cublas_v2.h", "typedef __nv_bfloat16 real; __global__ void k(real *x) { *x = real(2); }"),
+        ("cufftXt.h", "__global__ void k(cufftComplex *x, cufftReal y) { x->y = y; }"),
+    ],
+)
+def test_headers_of_libraries_bring_the_types_that_device_code_uses(header, kernel):
+    source = f"#include <{header}>\n{kernel}\nvoid call() {{}}\n"
+    assert [one.name for one in compiled(source).left_out] == ["call"]
+
+
+def test_a_kernel_that_an_if_leaves_out_is_no_template():
+    source = "#ifdef FAST\n__global__ void fast(int *x) {}\n#endif\n__global__ void k(int *x) {}\n"
+    assert refused(source, kernel="fast") == (
+        "kernel 'fast' stands in a part of my.cu that an #if leaves out; the kernels there: k"
+    )
+
+
 def test_macros_that_stand_for_the_device_are_known():
     source = (
         "#define HD __host__ __device__\n#define INLINE HD inline\n"

@@ -4,6 +4,7 @@ R2, R3 and R5 are the operands a, b and c; R4 is written.
 """
 
 import re
+from fractions import Fraction
 from functools import partial
 from itertools import product
 
@@ -29,6 +30,7 @@ from validation.corpus.exact import BINARY32, BINARY64, NEAREST
 
 F = BINARY32
 TEXTS = {"FADD": "R4, R2, R3", "FMUL": "R4, R2, R3", "FFMA": "R4, R2, R3, R5"}
+SCALES = {f"D{n}": Fraction(1, n) for n in (2, 4, 8)} | {f"M{n}": n for n in (2, 4, 8)}
 
 
 def saturated(x):
@@ -45,6 +47,9 @@ def arithmetic(opcode, a, b, c=F.sign):
     terms = {"FADD": (a, F.one, b), "FMUL": (a, b, None), "FFMA": (a, b, c)}
     direction = next((m for m in modifiers if f".{m}" in DIRECTIONS), NEAREST)
     result = F.fused(*terms[name], direction)
+    factors = [SCALES[m] for m in modifiers if m in SCALES]
+    if factors and F.is_finite(a) and F.is_finite(b) and (exact := F.value(a) * F.value(b)):
+        result = F.rounded(exact * factors[0], direction)
     result = F.flushed(result) if "FTZ" in modifiers else result
     return saturated(result) if "SAT" in modifiers else result
 
@@ -58,6 +63,14 @@ def test_arithmetic_rounds_once(opcode, flush, saturate, direction):
     a, b, c = triples(F, seed=len(opcode + modifiers), with_edges=not modifiers)
     columns = {2: a, 3: b, 5: c}
     check(f"{opcode}{modifiers} {TEXTS[opcode]}", columns, partial(arithmetic, opcode + modifiers))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("others", ["", ".FTZ", ".RZ", ".FTZ.SAT", ".RP"])
+def test_a_product_is_scaled_before_it_is_rounded(scale, others):
+    opcode = f"FMUL{others}.{scale}"
+    a, b, _ = triples(F, seed=len(opcode), with_edges=True)
+    check(f"{opcode} R4, R2, R3", {2: a, 3: b}, partial(arithmetic, opcode))
 
 
 def test_ffma_is_not_the_rounded_double_precision_sum():
@@ -125,7 +138,8 @@ def test_a_result_may_stand_in_its_operand():
 
 
 @pytest.mark.parametrize(
-    "text", ["FADD R4, R2, R3", "FFMA.RZ R4, R2, R3, R5", "FMNMX R4, R2, R3, PT"]
+    "text",
+    ["FADD R4, R2, R3", "FFMA.RZ R4, R2, R3, R5", "FMUL.FTZ.D2 R4, R2, R3", "FMNMX R4, R2, R3, PT"],
 )
 def test_uniform_twins_write_all_lanes(text):
     state = State()

@@ -120,3 +120,15 @@ def test_check_gives_what_was_printed():
     x = np.zeros(2, np.float32)
     found = check(PRINTS, grid=1, block=1, arguments=[x, np.zeros(1, np.int8)], arch="sm_90")
     assert found.printed == "0 of block 0:  0.00 8589934592 ok \n"
+
+
+@pytest.mark.parametrize("clock", ["clock()", "clock64()", "globaltimer()"])
+def test_a_kernel_that_reads_a_clock_says_that_it_is_no_time(clock):
+    source = (
+        "__device__ inline long long globaltimer() {\n"
+        '    long long t; asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t)); return t;\n}\n'
+        f"__global__ void wait(long long *x) {{ long long t = {clock}; x[0] = t; }}"
+    )
+    execution = simulate(source, grid=1, block=1, arguments=[np.zeros(1, np.int64)], predict=False)
+    (note,) = execution.notes
+    assert note.startswith("the clock that the kernel reads counts executed instructions: ")

@@ -19,8 +19,8 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 
 #define ARITHMETIC_OPS(OP, NAME) OP(NAME) OP(NAME##_FTZ) OP(NAME##_MODIFIED) OP(NAME##2)
 #define FLOATING_OPS(OP)                                                                       \
-    ARITHMETIC_OPS(OP, FADD) ARITHMETIC_OPS(OP, FMUL) ARITHMETIC_OPS(OP, FFMA) OP(FSETP)       \
-    OP(FSET) OP(FMNMX) OP(FMNMX3) OP(FCHK)
+    ARITHMETIC_OPS(OP, FADD) ARITHMETIC_OPS(OP, FMUL) ARITHMETIC_OPS(OP, FFMA)                 \
+    OP(FMUL_SCALED) OP(FSETP) OP(FSET) OP(FMNMX) OP(FMNMX3) OP(FCHK)
 
 #define DOUBLE_OPS(OP) OP(DADD) OP(DMUL) OP(DFMA) OP(DSETP) OP(DSETP_EXTREME)
 

@@ -14,6 +14,11 @@ from toolkit.sass.isa.slots import F32_ABS, Source
 # Ins.flags of floating.h
 LIMITS = {"FTZ": 1, "SAT": 2}  # FTZ, SATURATE
 ROUNDINGS = numbered("RN RM RP RZ", shift=4)
+# Ins.imm of FMUL_SCALED: what the product is multiplied by, as a float
+SCALES = {
+    **{"D2": 0x3F000000, "D4": 0x3E800000, "D8": 0x3E000000},  # 0.5, 0.25, 0.125
+    **{"M2": 0x40000000, "M4": 0x40800000, "M8": 0x41000000},  # 2, 4, 8
+}
 EXTREMES = {"FTZ": 1, "NAN": 0x100, "XORSIGN": 0x200}  # FTZ, NAN_WINS, XOR_SIGN
 # Ins.flags and Ins.aux of half.h and convert.h, for operands of MUFU
 BF16, SOURCE_HALF = 0x400, 0x4000
@@ -50,11 +55,20 @@ def arithmetic(i: Lowering, word: str, operation: str, flags: int) -> None:
     i.form(f"d {word} {word} {word if 'FMA' in i.opcode else ''}", operation, flags=flags)
 
 
-@opcode("FADD", "FMUL", "FFMA", modifiers="FTZ SAT RN RM RP RZ", uniform=True)
+@opcode("FADD", "FFMA", modifiers="FTZ SAT RN RM RP RZ", uniform=True)
 def fadd(i: Lowering) -> None:
     flags = i.choice(ROUNDINGS, 0) | i.flags(LIMITS)
     form = {0: "", LIMITS["FTZ"]: "_FTZ"}.get(flags, "_MODIFIED")
     arithmetic(i, "f32", i.opcode.removeprefix("U") + form, flags)
+
+
+@opcode("FMUL", modifiers=f"FTZ SAT RN RM RP RZ {' '.join(SCALES)}", uniform=True)
+def fmul(i: Lowering) -> None:
+    """d, a, b; D2 to M8 divide the product by 2, 4, 8, or multiply it, before it is rounded"""
+    if not any(name in SCALES for name in i.modifiers):
+        return fadd(i)
+    flags = i.choice(ROUNDINGS, 0) | i.flags(LIMITS)
+    i.form("d f32 f32", "FMUL_SCALED", flags=flags, imm=i.choice(SCALES))
 
 
 @opcode("FADD2", "FMUL2", "FFMA2", modifiers="FTZ RN RM RP RZ")
