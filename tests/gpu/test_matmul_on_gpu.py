@@ -224,12 +224,12 @@ def test_the_same_call_returns_the_same_bits(torch, shape):
 HOLD = """
 extern "C" __global__ void hold(volatile int* stop, long long most_ns)
 {
-    extern __shared__ char all[];
+    extern __shared__ char room[];
     long long begin, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
     do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     while (!*stop && now - begin < most_ns);
-    if (now == 0) all[threadIdx.x] = 1;
+    if (now == 0) room[threadIdx.x] = 1;
 }
 """
 

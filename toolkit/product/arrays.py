@@ -34,6 +34,10 @@ class Library:
         """Address, and shape, strides, type, and whatever else `view` reads."""
         raise NotImplementedError
 
+    def address(self, array: Any) -> int:
+        """Address of an array alone."""
+        return self.facts(array)[0]
+
     def identifier(self, facts: Facts) -> int:
         """What tells a context from a later one with the same handle."""
         return 0
@@ -142,6 +146,10 @@ class Torch(Library):
     def note_write(self, array: Any) -> None:
         if not array.is_inference():  # autograd then notices a tensor that it kept for later
             self._torch.autograd.graph.increment_version(array)
+
+    def address(self, array: Any) -> int:
+        found: int = array.data_ptr()
+        return found
 
     def place(self, array: Any) -> str:
         return str(array.device)

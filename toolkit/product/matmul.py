@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from ctypes import byref, c_float, c_void_p
+from functools import partial
 from numbers import Real
 from threading import RLock, local
 from typing import Any, Literal, get_args
@@ -28,6 +29,7 @@ NAMES = ("a", "b", "out")
 MOST_CALLS = 4096  # that a thread keeps: then all are dropped
 
 Key = tuple[Any, ...]
+Factors = tuple[float, float]  # alpha and beta
 
 
 class _Call:
@@ -39,6 +41,19 @@ class _Call:
         self.context, self.is_swapped, self.prepared = context, is_swapped, prepared
         self._views, self.shape = views, views[2].shape
         self._extents = [one.extent_bytes for one in views]
+        self._current = c_void_p()
+        self._get_current = partial(device.driver().cuCtxGetCurrent, byref(self._current))
+
+    def launch(self, first: int, second: int, out: int, factors: Factors, stream: int) -> None:
+        """Launch the product of arrays at these addresses, in their context."""
+        if self.is_swapped:
+            first, second = second, first
+        self._get_current()
+        if self._current.value == self.context:
+            self.prepared.launch(first, second, out, *factors, stream)
+        else:
+            with device.pushed(self.context):
+                self.prepared.launch(first, second, out, *factors, stream)
 
     def check_apart(self, *addresses: int) -> None:
         """Raise InputError if the output shares an element with an input."""
@@ -54,16 +69,10 @@ class _OfThread(local):
 
     def __init__(self) -> None:
         self.calls: dict[Key, _Call] = {}
-        self._context = c_void_p()
-        self._place = byref(self._context)
-
-    def current_context(self) -> int | None:
-        """Handle of the thread's current context."""
-        device.driver().call("cuCtxGetCurrent", self._place)
-        return self._context.value
 
 
 _of_thread = _OfThread()
+ONE, ZERO = 1.0, 0.0  # defaults of alpha and beta, which need no check
 _preparing = RLock()  # threads that begin with the same product compile it once
 
 
@@ -71,8 +80,8 @@ def matmul(
     a: Any,
     b: Any,
     out: Any = None,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    alpha: float = ONE,
+    beta: float = ZERO,
     precision: Precision = "fp32",
     *,
     stream: Any = None,
@@ -149,30 +158,27 @@ def matmul(
         a_address % WIDEST_BYTES << 8 | b_address % WIDEST_BYTES << 4 | out_address % WIDEST_BYTES
     )
     key = library, a_facts, b_facts, out_facts, bits, library.identifier(a_facts), precision
-    thread = _of_thread
-    call = thread.calls.get(key)
+    call = _of_thread.calls.get(key)
     if call is None:
         call = _new_call(library, (a, b, out), (a_address, b_address, out_address), key)
-    alpha, beta = _factor("alpha", alpha), _factor("beta", beta)
+    if alpha is not ONE:
+        alpha = _factor("alpha", alpha)
+    if beta is not ZERO:
+        beta = _factor("beta", beta)
     if out is None:
         if beta:
             raise InputError(
                 f"beta = {beta:g} multiplies out, which is missing: give out, or beta = 0"
             )
         out = library.empty(a, call.shape)
-        out_address = library.facts(out)[0]
+        out_address = library.address(out)
         if out_address % WIDEST_BYTES:  # of an allocator of the user's
             return matmul(a, b, out, alpha, beta, precision, stream=stream)
     else:
         call.check_apart(a_address, b_address, out_address)
         library.note_write(out)
     handle = library.stream(a_facts, a, stream)
-    first, second = (b_address, a_address) if call.is_swapped else (a_address, b_address)
-    if thread.current_context() == call.context:
-        call.prepared.launch(first, second, out_address, alpha, beta, handle)
-    else:
-        with device.pushed(call.context):
-            call.prepared.launch(first, second, out_address, alpha, beta, handle)
+    call.launch(a_address, b_address, out_address, (alpha, beta), handle)
     return out
 
 

@@ -33,6 +33,8 @@ class Prepared:
         self._recipe, self._context = recipe, context
         self._steps = [_PreparedStep(step, context) for step in recipe.steps]
         self._has_copies = any(recipe.copies_bytes)
+        is_simple = len(recipe.steps) == 1 and not recipe.workspace_bytes and not self._has_copies
+        self._only = self._steps[0] if is_simple else None
 
     def launch(self, a: int, b: int, c: int, alpha: float, beta: float, stream: int) -> None:
         """Launch all steps on a stream; `a`, `b` and `c` are addresses.
@@ -40,8 +42,8 @@ class Prepared:
         Raises LaunchError or OutOfMemoryError.
         """
         addresses = {"A": a, "B": b, "C": c, "workspace": 0}
-        if not self._has_copies and not self._recipe.workspace_bytes:
-            self._launch(addresses, alpha, beta, stream)
+        if self._only is not None:
+            self._only.launch(addresses, alpha, beta, stream)
         elif not self._has_copies:
             self._with_workspace(addresses, alpha, beta, stream)
         else:
