@@ -36,11 +36,16 @@ class GraphTimer:
     ) -> None:
         if error is not None:
             return  # the context may be gone, and takes all with it
-        for graph in self._graphs:
-            call_driver("cuGraphExecDestroy", graph)
+        self.release()
         for event in self._events:
             call_driver("cuEventDestroy_v2", event)
         call_driver("cuStreamDestroy_v2", c_void_p(self.stream))
+
+    def release(self) -> None:
+        """Destroy all graphs: their timers must not be called any more."""
+        for graph in self._graphs:
+            call_driver("cuGraphExecDestroy", graph)
+        self._graphs.clear()
 
     def synchronize(self) -> None:
         """Wait for all that was launched on the stream."""

@@ -42,33 +42,9 @@
 #define STAGES 3
 #endif
 
-constexpr int LANES_M = 8, LANES_N = 4;
-constexpr int WM = TM * LANES_M, WN = TN * LANES_N;  // of a warp
-constexpr int SLICE = (BM / TM) * (BN / TN), THREADS = SLICE * SLICES, WARPS = THREADS / 32;
-constexpr unsigned FLOAT = 4, QUAD = 16;  // bytes
-constexpr int BK = 64, PIECE = 32;        // depth of a phase, and of one copy: rows of A of 128 bytes are swizzled
-constexpr unsigned A_ROW = PIECE * FLOAT, B_ROW = BN * FLOAT, A_PIECE = BM * A_ROW, B_PIECE = PIECE * B_ROW;
-constexpr unsigned A_BYTES = BK / PIECE * A_PIECE, STAGE_BYTES = A_BYTES + BK / PIECE * B_PIECE;
-constexpr int STEPS = BK / 4 / SLICES;    // of 4 k each, of a slice in a phase
-constexpr int QUADS = TM * TN / 4;
-constexpr bool FENCED = true, TURNED = false;  // rungs 14, 18
-static_assert(BM % WM == 0 && BN % WN == 0 && BK % PIECE == 0, "warps fill the tile, copies the phase");
-static_assert(STEPS * SLICES * 4 == BK && PIECE / 4 % SLICES == 0, "slices share a phase evenly");
+#include "sliced.cuh"
 
-#include "barriers.cuh"
-
-// The tiles of A and B at (row, k) and (k, column) go to `stage`; `barrier` counts their bytes.
-__device__ void copy(unsigned stage, unsigned barrier, const TensorMap& a, const TensorMap& b, int row, int column, int k)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"(STAGE_BYTES) : "memory");
-#pragma unroll
-    for (int piece = 0; piece < BK / PIECE; ++piece) {
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-                     :: "r"(stage + piece * A_PIECE), "l"(&a), "r"(k + piece * PIECE), "r"(row), "r"(barrier) : "memory");
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-                     :: "r"(stage + A_BYTES + piece * B_PIECE), "l"(&b), "r"(column), "r"(k + piece * PIECE), "r"(barrier) : "memory");
-    }
-}
+#include "sliced_copy.cuh"
 
 // Blocks that share a tile add up in groups of neighbours, then the last group adds up all groups. Each
 // member adds a part of the tile, so that many SMs read at a time. Blocks start in the order of their
@@ -102,79 +78,12 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
     // gridDim.y ends at 65,535: blockIdx.z carries on where it does
     const int first_row = (blockIdx.z * gridDim.y + blockIdx.y) * BM, first_col = blockIdx.x / SPLITS * BN;
     if (first_row >= M) return;  // the whole block: no barrier is left waiting
-    const int split = blockIdx.x % SPLITS;
+    const int split = blockIdx.x % SPLITS, splits = SPLITS;
 
     const int t = threadIdx.x, slice = t / SLICE, warp = t % SLICE / 32;
 #include "place.cuh"
 
-    const int all_phases = (K + BK - 1) / BK;
-    const int begin = int((long long)all_phases * split / SPLITS);
-    const int phases = int((long long)all_phases * (split + 1) / SPLITS) - begin;
-    const auto start = [&](int phase) {
-        const int stage = phase % STAGES;
-        copy(ring + stage * STAGE_BYTES, full + 8 * stage, A, B, first_row, first_col, (begin + phase) * BK);
-    };
-    if (t == 0) {
-        init_ring(full, empty);
-        for (int phase = 0; phase < STAGES - 1 && phase < phases; ++phase) start(phase);
-    }
-    __syncthreads();  // the barriers are there
-
-    const unsigned own_a = c_row * A_ROW, own_b = A_BYTES + c_col * FLOAT + slice * 4 * B_ROW;
-    unsigned from_a = ring + own_a, from_b = ring + own_b;
-#include "multiply.cuh"
-
-    int stage = 0;
-    unsigned parity = 0;  // of the ring's turn
-    if (phases > 0) {
-        wait(full, 0);
-#pragma unroll
-        for (int i = 0; i < TM; ++i) read_a(i, from_a, slice);
-        read_b(b[0], from_b);
-    }
-    for (int phase = 0; phase < phases; ++phase) {
-#pragma unroll
-        for (int step = 1; step < STEPS; ++step) {
-            const int quad = slice + step * SLICES % (PIECE / 4), piece = step * SLICES / (PIECE / 4);
-            compute(ring + stage * STAGE_BYTES + own_a + piece * A_PIECE, quad, from_b + SLICES * 4 * B_ROW);
-        }
-        if (t == 0 && phase + STAGES - 1 < phases) {
-            if (phase > 0) wait(empty + 8 * ((phase - 1) % STAGES), (phase - 1) / STAGES & 1);
-            start(phase + STAGES - 1);  // where the phase before this one was
-        }
-        const unsigned drained = empty + 8 * stage;
-        if (++stage == STAGES) stage = 0, parity ^= 1;
-        if (phase + 1 < phases) wait(full + 8 * stage, parity);
-        const unsigned next = ring + stage * STAGE_BYTES;
-        compute(next + own_a, slice, next + own_b);
-        __syncwarp();  // all lanes have read
-        if (t % 32 == 0) arrive(drained);
-    }
-
-    // Slice by slice into shared memory, [slice][float][thread of the slice]: by floats, since sums that
-    // are stored by quads lie in the banks of B's columns (rung 16). The ring is drained.
-    __syncthreads();
-    float* const parts = reinterpret_cast<float*>(ring_of_tiles);
-    const int thread = t % SLICE;
-    const auto part = [&](int of_slice, int n) -> float& { return parts[(of_slice * TM * TN + n) * SLICE + thread]; };
-#pragma unroll
-    for (int n = 0; n < TM * TN; ++n) part(slice, n) = sum[n / TN][n % TN];
-    __syncthreads();
-
-    // From here on slice s has quads s, s + SLICES, ... of the tile.
-    constexpr int OWN = (QUADS + SLICES - 1) / SLICES;
-    const auto owns = [&](int n) { return QUADS % SLICES == 0 || slice + n * SLICES < QUADS; };
-    float4 total[OWN];
-#pragma unroll
-    for (int n = 0; n < OWN; ++n) {
-        total[n] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll
-        for (int s = 0; s < SLICES; ++s)
-            if (owns(n)) {
-                const int first = (slice + n * SLICES) * 4;
-                add(total[n], make_float4(part(s, first), part(s, first + 1), part(s, first + 2), part(s, first + 3)));
-            }
-    }
+#include "sliced_loop.cuh"
 
     if constexpr (SPLITS > 1) {
         const auto store = [&](int row, int col, float4 sum) {

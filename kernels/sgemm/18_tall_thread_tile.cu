@@ -33,7 +33,7 @@ constexpr int BM = 160, BN = 128, BK = 32;
 constexpr int WM = 80, WN = 64;  // of a warp
 constexpr int TM = 10, TN = 16;  // of a thread
 constexpr bool FENCED = true, TURNED = true;  // rungs 14, 18
-constexpr int COPIERS = 0;  // rung 19
+constexpr int COPIERS = 0; constexpr bool ROWS_ANYWHERE = false;  // rung 19
 
 #include "bulk.cuh"
 
@@ -46,6 +46,6 @@ sgemm_tall_thread_tile(const __grid_constant__ TensorMap A, const __grid_constan
                int M, int N, int K, float alpha, float beta, char* __restrict__ workspace)
 {
 #include "workers.cuh"
-
+    const int block = blockIdx.x, pitch_c = N; const bool by_quads = N % 4 == 0;  // rows of C are without gaps
 #include "stream_k.cuh"
 }

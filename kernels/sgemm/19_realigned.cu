@@ -32,7 +32,7 @@ constexpr int BM = 160, BN = 128, BK = 32;
 constexpr int WM = 80, WN = 64;  // of a warp
 constexpr int TM = 10, TN = 16;  // of a thread
 constexpr bool FENCED = true, TURNED = true;  // rungs 14, 18
-constexpr int COPIERS = WORKERS;  // blocks that copy rows
+constexpr int COPIERS = WORKERS; constexpr bool ROWS_ANYWHERE = true;  // blocks that copy rows
 
 #include "bulk.cuh"
 
@@ -94,6 +94,6 @@ sgemm_realigned(const __grid_constant__ TensorMap A, const __grid_constant__ Ten
         }
         __syncthreads();
     }
-
+    const int block = blockIdx.x, pitch_c = N; const bool by_quads = N % 4 == 0;  // rows of C are without gaps
 #include "stream_k.cuh"
 }

@@ -4,7 +4,7 @@
     const int down = (M + BM - 1) / BM, across = (N + BN - 1) / BN, phases_of_tile = (K + BK - 1) / BK;
     const int shared_tiles = down * across % WORKERS, workers = shared_tiles ? WORKERS : 0;
     const auto first_phase = [&](int worker) { return int((long long)shared_tiles * phases_of_tile * worker / WORKERS); };
-    const int self = blockIdx.x - COPIERS;
+    const int self = block - COPIERS;
     const bool is_worker = self < workers;
     const int low = is_worker ? first_phase(self) : (self - workers) * phases_of_tile;
     int end = is_worker ? first_phase(self + 1) : low + phases_of_tile;
@@ -77,27 +77,8 @@
                     for (int j = 0; j < TN; ++j) sum[i][j] += sums[((peer * TM + i) * TN + j) * THREADS];
             }
             first_row = piece[0], first_col = piece[1];
-            if constexpr (COPIERS > 0) {
-                const bool by_quads = N % 4 == 0;  // a float4 is inside of its row or outside, never half
-#pragma unroll
-                for (int i = 0; i < TM; ++i) {
-                    const int row = first_row + c_row + i * LANES_M;
-                    if (row >= M) break;
-#pragma unroll
-                    for (int j = 0; j < TN; j += 4) {
-                        const int col = first_col + c_col + j * LANES_N;
-                        float* const four = C + size_t(row) * N + col;
-                        if (by_quads) {
-                            if (col >= N) continue;
-                            store_quad(four, &sum[i][j], alpha, beta);
-                        } else {
-#pragma unroll
-                            for (int step = 0; step < 4; ++step)
-                                if (col + step < N)
-                                    four[step] = alpha * sum[i][j + step] + (beta == 0.0f ? 0.0f : beta * four[step]);
-                        }
-                    }
-                }
+            if constexpr (ROWS_ANYWHERE) {
+#include "store_anywhere.cuh"
             } else {
 #include "store.cuh"
             }

@@ -1,0 +1,344 @@
+"""Estimated times of the paths, in closed form, and the choice of the shortest.
+
+An estimate has three parts. Loop rates, the clocks of a phase with one block on an SM and with as
+many as fit, are what the model of an SM predicts for each kernel (`python -m
+benchmarks.path_rates`). Sizes give numbers of blocks, phases and bytes. `Constants` are what
+neither knows: starts of launches and blocks, rates of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from analysis.devices import Device
+from analysis.geometry import ceil_div
+from analysis.problem import FLOAT_BYTES
+from kernels.paths import (
+    ANY_TILES,
+    BULK_TILES,
+    COLUMNS_OF_FEW_ROWS,
+    MOST_ROWS,
+    MOST_SHORT_K,
+    MOST_TICKETED,
+    ROWS_OF_FEW_ROWS,
+    SHORT_TILES,
+    STREAMED_ROWS,
+    Plan,
+    Tile,
+    any_layout,
+    few_rows,
+    must_pack,
+    short_k,
+    sliced,
+    streamed,
+)
+from kernels.product import Product
+from kernels.tilings import BULK_DEPTH
+
+OLDEST_OF_BULK = 90  # first architecture with bulk copies
+MOST_SPLITS = 64
+LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
+SHORT_DEPTH = 16  # of a phase of short_k.cu
+DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constants:
+    """What sizes and loop rates do not say. Clocks are of an SM.
+
+    Fitted on the products of the law with even numbers, evaluated on the others
+    (docs/decisions/0080-paths-for-every-product.md).
+    """
+
+    launch_s: float = 1.8e-6
+    second_launch_s: float = 1.2e-6
+    block_clocks: float = 2500.0  # of a block of any_layout.cu: first copies, last sums
+    bulk_block_clocks: float = 3500.0
+    store_clocks: float = 0.05  # per element of a tile
+    slice_clocks: float = 0.02  # per element of a tile and slice
+    ticket_clocks: float = 2000.0
+    ticket_bytes_per_clock: float = 60.0  # of the block that adds the sums of others
+    worker_clocks: float = 12000.0
+    sum_of_worker_clocks: float = 1750.0
+    few_clocks: float = 2500.0
+    few_bytes_per_clock: float = 14.0  # of a block
+    few_sm_bytes_per_clock: float = 28.0
+    few_row_clocks: float = 100.0  # per row of a block: its part of A, and its sums
+    few_share_of_peak: float = 0.5
+    short_clocks: float = 1500.0
+    short_phase_clocks: float = 900.0
+    short_share_of_peak: float = 0.4
+    short_store_clocks: float = 0.1
+    pack_share: float = 0.8  # of the bandwidth of DRAM
+    l2_share: float = 0.7
+
+
+CONSTANTS = Constants()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """Predicted clocks of a phase of an SM's blocks: with one block, and with `blocks` of them."""
+
+    alone: float
+    together: float
+    blocks: int
+
+    def clocks(self, blocks: int) -> float:
+        """Of `blocks` at a time, in between by a straight line."""
+        if self.blocks == 1:
+            return self.alone
+        share = (min(blocks, self.blocks) - 1) / (self.blocks - 1)
+        return self.alone + (self.together - self.alone) * share
+
+
+# Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture.
+RATES = {
+    "128x128x16/8x16x1": Rate(alone=4703, together=6561, blocks=2),
+    "128x64x32/8x16x2": Rate(alone=4978, together=6270, blocks=2),
+    "64x128x32/8x16x2": Rate(alone=4726, together=6046, blocks=2),
+    "64x64x32/8x16x4": Rate(alone=1796, together=3246, blocks=2),
+    "64x64x32/8x8x4": Rate(alone=2015, together=3543, blocks=2),
+    "64x32x64/8x8x8": Rate(alone=2177, together=3638, blocks=2),
+    "128x32x32/8x8x4": Rate(alone=2104, together=3580, blocks=2),
+    "32x128x32/4x8x2": Rate(alone=2051, together=5354, blocks=3),
+    "32x32x64/4x8x8": Rate(alone=1572, together=3565, blocks=3),
+    "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
+    "64x128x64/8x16x4": Rate(alone=5292, together=5292, blocks=1),
+    "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
+    "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
+    "96x48x64/12x12x8": Rate(alone=3097, together=3097, blocks=1),
+}
+STREAMED_SHARES = {8: 0.88, 10: 0.91}  # of the peak, rungs 16 and 18
+SPLITS = (1, 2, 3, 4, 6, 8)  # that are tried beside those that fill the SMs
+
+# Estimated seconds, the function that makes the launches, and its arguments behind the product.
+Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    sms: int
+    clock_hz: float
+    lanes: int
+    dram: float
+    l2: float
+    has_bulk: bool
+
+
+def plan_for(device: Device, product: Product) -> Plan:
+    """The launches of the path with the shortest estimate, on a device of sm_80 or later."""
+    _, make, arguments = min(candidates(device, product, is_pruned=True), key=_seconds)
+    return make(product, *arguments)
+
+
+def basis(device: Device) -> str:
+    """What the choice of a path rests on, in one sentence."""
+    rates = "loop rates that the model of an SM predicts for sm_90"
+    known = device.dram_bytes_per_s is not None and device.l2_bytes_per_s is not None
+    memory = (
+        "the device's bandwidths" if known else "bandwidths of an H100, as the device's are unknown"
+    )
+    return f"estimated by closed forms, {rates}, constants fitted on an H200, and {memory}"
+
+
+def candidates(
+    device: Device,
+    product: Product,
+    constants: Constants = CONSTANTS,
+    *,
+    is_pruned: bool = False,
+) -> list[Candidate]:
+    """All that the dispatcher weighs; if `is_pruned`, without most of those that cannot be shortest.
+
+    Those with bulk copies need sm_90.
+    """
+    machine = _Machine(
+        device.sm_count,
+        device.boost_clock_hz,
+        device.fp32_lanes_per_sm,
+        device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0],
+        constants.l2_share * (device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1]),
+        int(device.sm_arch[3:5] if device.sm_arch[3] != "1" else device.sm_arch[3:6])
+        >= OLDEST_OF_BULK,
+    )
+    found: list[Candidate] = []
+    if product.m <= MOST_ROWS or product.n <= MOST_ROWS:
+        _weigh_few_rows(found, machine, product, constants)
+    if product.k <= MOST_SHORT_K:
+        _weigh_short_k(found, machine, product, constants)
+    _weigh_tiles(found, machine, product, constants, _ANY, 0.0, is_pruned)
+    if machine.has_bulk:
+        packing = _packing_s(machine, product, constants)
+        _weigh_tiles(found, machine, product, constants, _BULK, packing, is_pruned)
+        if product.batch == 1:
+            _weigh_streams(found, machine, product, constants, packing)
+    return found
+
+
+def _seconds(candidate: Candidate) -> float:
+    return candidate[0]
+
+
+def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], suffix: str) -> list[Any]:
+    """What an estimate needs of each tile, in the order in which it is unpacked."""
+    found = []
+    for tile in tiles:
+        rate = RATES.get(tile.name + suffix) or RATES[tile.name]
+        found.append(
+            (
+                make,
+                tile,
+                tile.bm,
+                tile.bn,
+                tile.bk,
+                tile.slices - 1,
+                rate.alone,
+                rate.together,
+                rate.blocks,
+            )
+        )
+    return found
+
+
+_ANY = _rows(ANY_TILES, any_layout, "")
+_BULK = _rows(BULK_TILES, sliced, " bulk")
+
+
+def _weigh_tiles(
+    found: list[Candidate],
+    machine: _Machine,
+    product: Product,
+    c: Constants,
+    rows: list[Any],
+    packing_s: float,
+    is_pruned: bool,
+) -> None:
+    """Add an estimate for each tile and number of splits.
+
+    SMs run rounds of blocks that take equally long; the last round may have fewer blocks on an SM.
+    """
+    m, n, k, batch, sms, clock_hz = (
+        *(product.m, product.n, product.k, product.batch),
+        machine.sms,
+        machine.clock_hz,
+    )
+    start_s, memory_s = c.launch_s + packing_s, product.matrix_bytes / machine.dram
+    best = min(map(_seconds, found), default=inf) if is_pruned else inf
+    block_clocks = c.bulk_block_clocks if rows is _BULK else c.block_clocks
+    for make, tile, bm, bn, bk, slices, alone, together, resident in rows:
+        tiles = -(-m // bm) * -(-n // bn) * batch
+        phases, elements, slots = -(-k // bk), bm * bn, sms * resident
+        each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
+        loads_s = FLOAT_BYTES * tiles * k * (bm + bn) / machine.l2
+        floor_s = loads_s if loads_s > memory_s else memory_s
+        if start_s + max(floor_s, tiles * phases * together / slots / clock_hz) >= best:
+            continue
+        numbers = {1}
+        if tiles < 4 * slots:
+            most = min(phases, MOST_SPLITS)
+            numbers.update(s for s in SPLITS if s <= most)
+            numbers.update(max(1, min(most, one // tiles)) for one in (sms, slots, 2 * slots))
+        for splits in numbers:
+            blocks, depth, seconds = tiles * splits, -(-phases // splits), start_s
+            full, rest = divmod(blocks, slots)
+            clocks = full * (depth * together + each)
+            if rest:
+                on_one = -(-rest // sms)
+                rate = (
+                    alone
+                    if on_one == 1
+                    else alone + (together - alone) * (on_one - 1) / (resident - 1)
+                )
+                clocks += depth * rate + each
+            if splits > MOST_TICKETED:
+                seconds += c.second_launch_s + 2 * FLOAT_BYTES * blocks * elements / machine.l2
+            elif splits > 1:
+                clocks += (
+                    c.ticket_clocks + splits * FLOAT_BYTES * elements / c.ticket_bytes_per_clock
+                )
+            seconds += max(clocks / clock_hz, floor_s)
+            found.append((seconds, make, (tile, splits)))
+            if is_pruned and seconds < best:
+                best = seconds
+
+
+def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
+    pack_a, pack_b = must_pack(product)
+    a = product.m * product.k * (product.batch if product.stride_a else 1)
+    b = product.k * product.n * (product.batch if product.stride_b else 1)
+    floats = a * pack_a + b * pack_b
+    if not floats:
+        return 0.0
+    return c.second_launch_s + 2 * FLOAT_BYTES * floats / (c.pack_share * machine.dram)
+
+
+def _weigh_streams(
+    found: list[Candidate], machine: _Machine, product: Product, c: Constants, packing_s: float
+) -> None:
+    workers = 2 * machine.sms
+    for rows in STREAMED_ROWS:
+        bm, bn = 16 * rows, 128
+        tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn)
+        depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
+        clocks = tiles * bm * bn * depth / (machine.lanes * STREAMED_SHARES[rows] * machine.sms)
+        clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / workers)
+        if shared := tiles % workers:
+            clocks += c.worker_clocks + c.sum_of_worker_clocks * workers / shared
+        seconds = max(clocks / machine.clock_hz, product.matrix_bytes / machine.dram)
+        found.append((c.launch_s + packing_s + seconds, streamed, (rows, workers)))
+
+
+def _weigh_few_rows(
+    found: list[Candidate], machine: _Machine, product: Product, c: Constants
+) -> None:
+    turned = product.n < product.m
+    along_k = (not product.transpose_a) if turned else product.transpose_b
+    columns = COLUMNS_OF_FEW_ROWS[along_k]
+    rows = next(n for n in ROWS_OF_FEW_ROWS if n >= min(product.m, product.n))
+    groups = ceil_div(max(product.m, product.n), columns) * product.batch
+    numbers = set()
+    for wanted in (1, machine.sms, 2 * machine.sms, 4 * machine.sms):
+        splits = max(1, min(wanted // groups, ceil_div(product.k, 2 * LEAST_DEPTH), MOST_SPLITS))
+        depth = ceil_div(ceil_div(product.k, splits), LEAST_DEPTH) * LEAST_DEPTH
+        numbers.add((ceil_div(product.k, depth), depth))
+    for splits, depth in numbers:
+        blocks = groups * splits
+        together = min(2 if rows > 4 else 3, ceil_div(blocks, machine.sms))
+        rounds = ceil_div(blocks, machine.sms * together)
+        size = columns * min(depth, product.k) * FLOAT_BYTES
+        reading = size / min(c.few_bytes_per_clock, c.few_sm_bytes_per_clock / together)
+        adding = together * columns * depth * rows / machine.lanes / c.few_share_of_peak
+        clocks = rounds * (c.few_clocks + c.few_row_clocks * rows + max(reading, adding))
+        if splits > 1:
+            sums = splits * FLOAT_BYTES * columns * rows
+            clocks += c.ticket_clocks + sums / c.ticket_bytes_per_clock
+        seconds = max(clocks / machine.clock_hz, product.matrix_bytes / machine.dram)
+        found.append((c.launch_s + seconds, few_rows, (splits, depth)))
+
+
+def _weigh_short_k(
+    found: list[Candidate], machine: _Machine, product: Product, c: Constants
+) -> None:
+    phases = ceil_div(product.k, SHORT_DEPTH)
+    for rows, columns in SHORT_TILES:
+        bm, bn = 8 * rows, 32 * columns
+        blocks = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
+        most = 3 if rows * columns > 8 else 8  # on an SM, by registers
+        together = min(most, ceil_div(blocks, machine.sms))
+        rounds = blocks / (machine.sms * together) if blocks > machine.sms * most else 1.0
+        work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak
+        clocks = c.short_clocks + phases * max(c.short_phase_clocks, work)
+        clocks += together * c.short_store_clocks * bm * bn
+        loads_s = FLOAT_BYTES * blocks * product.k * (bm + bn) / machine.l2
+        floor_s = max(loads_s, product.matrix_bytes / machine.dram)
+        found.append(
+            (
+                c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s),
+                short_k,
+                (rows, columns),
+            )
+        )

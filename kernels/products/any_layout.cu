@@ -1,0 +1,144 @@
+// Path any-layout: tiles of any size, of matrices that are stored in any way.
+//
+//   C = alpha * op(A) * op(B) + beta * C     op(A): M x K, op(B): K x N, C: M x N, float32, row-major, batched
+//
+// Idea      Asynchronous copies of 4 bytes take rows that begin anywhere, and transpose a matrix on the
+//           way; where its rows run along the tile and begin on 16 bytes, copies are of 16. SLICES groups of warps
+//           share a tile by k, and so do `splits` blocks, for a C with few tiles. Which block is the
+//           last of a tile, an atomic ticket says; it adds all sums in the order of k. Nobody waits.
+// Mapping   block tile BM x BN in phases of depth BK, warp tiles of 8 TM x 4 TN; a thread has groups of 4
+//           neighbouring rows and columns. blockIdx.x: tiles in bands of 8 rows, splits innermost;
+//           blockIdx.z: matrices of the batch.
+// Traffic   loads: K (BM + BN) / (BM BN) floats per element of C, in copies of 1 float, or of 4
+//           splits > 1: two more floats per split and element of C
+// Limit     Large tiles: issue slots, of which copies of 4 bytes take 2 to 6%. Small: latency of
+//           the first copies, of the barrier in each phase, and of adding up.
+// Source    rungs 12 and 17 of the ladder; CUDA C++ Programming Guide, threadFenceReduction.
+
+#ifndef BM
+#define BM 128
+#endif
+#ifndef BN
+#define BN 128
+#endif
+#ifndef BK
+#define BK 16
+#endif
+#ifndef TM
+#define TM 8
+#endif
+#ifndef TN
+#define TN 16
+#endif
+#ifndef SLICES
+#define SLICES 1
+#endif
+#ifndef STAGES
+#define STAGES 3
+#endif
+#ifndef A_ALONG_K
+#define A_ALONG_K 1
+#endif
+#ifndef B_ALONG_K
+#define B_ALONG_K 0
+#endif
+#ifndef A_QUADS
+#define A_QUADS 0
+#endif
+#ifndef B_QUADS
+#define B_QUADS 0
+#endif
+
+constexpr int LANES_M = 8, LANES_N = 4;
+constexpr int WM = TM * LANES_M, WN = TN * LANES_N;  // of a warp
+constexpr int SLICE = (BM / TM) * (BN / TN), THREADS = SLICE * SLICES, WARPS = THREADS / 32;
+constexpr int DEPTH = BK / SLICES;  // of a slice in a phase
+constexpr int PAD = 4;  // floats: 8 k times 4 rows or columns, which a warp stores together, are in 32 banks
+constexpr int BAND = 8, TOGETHER = 4, QUADS = TM * TN / 4;
+constexpr bool DEALT_OUT = false;
+constexpr int RESIDENT = TM * TN >= 128 ? 256 : TM * TN >= 64 ? 512 : 768;  // threads of an SM, by registers
+constexpr int BLOCKS = THREADS < RESIDENT ? RESIDENT / THREADS : 1;
+static_assert(BM % WM == 0 && BN % WN == 0 && BK % SLICES == 0 && BK % 8 == 0, "warps fill the tile, slices the phase");
+
+struct Stage {
+    float a[BK][BM + PAD];
+    float b[BK][BN + PAD];
+};
+
+#include "asynchronous.cuh"
+#include "results.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C, int M, int N, int K,
+                 int lda, int ldb, int ldc, long long stride_a, long long stride_b, long long stride_c,
+                 float alpha, float beta, int splits, int by_ticket, char* __restrict__ workspace)
+{
+    extern __shared__ __align__(128) char shared[];
+    Stage* const stages = reinterpret_cast<Stage*>(shared);
+    A += blockIdx.z * stride_a, B += blockIdx.z * stride_b;
+
+    const int t = threadIdx.x, slice = t / SLICE;
+    const Tile tile(M, N, splits);
+    const int first_row = tile.first_row, first_col = tile.first_col;
+    const int c_row = row_of_thread(t), c_col = column_of_thread(t);
+
+    const int all_phases = (K + BK - 1) / BK;
+    const int begin = int((long long)all_phases * tile.split / splits);
+    const int phases = int((long long)all_phases * (tile.split + 1) / splits) - begin;
+
+    const Copier<A_ALONG_K, A_QUADS, BM> copier_a(A, lda, first_row, M, begin * BK, K);
+    const Copier<B_ALONG_K, B_QUADS, BN> copier_b(B, ldb, first_col, N, begin * BK, K);
+    // a group of copies for each phase, of none if there is no such phase
+    const auto start = [&](int phase) {
+        if (phase < phases) {
+            Stage& to = stages[phase % STAGES];
+            copier_a.start(to.a, phase);
+            copier_b.start(to.b, phase);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+
+    float a[2][TM], b[2][TN];  // the values of this k and of the next
+    const auto read = [&](const Stage& from, int k) {
+#pragma unroll
+        for (int i = 0; i < TM; i += 4)
+            *reinterpret_cast<float4*>(&a[k % 2][i]) =
+                *reinterpret_cast<const float4*>(&from.a[slice * DEPTH + k][c_row + i * LANES_M]);
+#pragma unroll
+        for (int j = 0; j < TN; j += 4)
+            *reinterpret_cast<float4*>(&b[k % 2][j]) =
+                *reinterpret_cast<const float4*>(&from.b[slice * DEPTH + k][c_col + j * LANES_N]);
+    };
+
+    float sum[TM][TN] = {};
+#pragma unroll
+    for (int phase = 0; phase < STAGES - 1; ++phase) start(phase);
+    for (int phase = 0; phase < phases; ++phase) {
+        // the tiles of this phase are complete, and those of the last one are not read any more
+        asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+        __syncthreads();
+        const Stage& tiles = stages[phase % STAGES];
+        read(tiles, 0);
+        start(phase + STAGES - 1);
+#pragma unroll
+        for (int k = 0; k < DEPTH; ++k) {
+            if (k + 1 < DEPTH) read(tiles, k + 1);
+#pragma unroll
+            for (int i = 0; i < TM; ++i)
+#pragma unroll
+                for (int step = 0; step < TN; ++step) {
+                    const int j = i % 2 ? TN - 1 - step : step;  // to and fro
+                    sum[i][j] += a[k % 2][i] * b[k % 2][j];
+                }
+            if (TM * TN >= 128) asm volatile("pmevent 0;");  // see rung 14
+        }
+    }
+
+    float4 total[OWN];
+    add_slices(sum, total, reinterpret_cast<float*>(shared));
+    if (splits > 1 && !add_splits(total, tile, splits, workspace, by_ticket)) return;
+    __syncthreads();  // nobody reads tiles or sums of slices any more
+    store(total, 0, tile, C + blockIdx.z * stride_c, M, N, ldc, alpha, beta, reinterpret_cast<float*>(shared));
+}
+
+#include "sums.cuh"

@@ -1,0 +1,57 @@
+// Path bulk, large: rungs 16 and 18 for rows of any length, with workers that are numbered by a ticket.
+//
+//   C = alpha * A * B + beta * C     A: M x K, B: K x N, C: M x N, float32, row-major
+//
+// Idea      The loop of rungs 16 and 18 on tensor maps, whose rows may be longer than the matrix is wide.
+//           A block takes its number when it starts, of a counter: it waits for lower numbers only, which
+//           have started, whatever the order of blocks and whatever else runs on the device.
+// Mapping   block tile 16 TM x 128 in phases of depth 32: 128 rows as rung 16, or 160 as rung 18.
+// Traffic   loads: K (BM + BN) / (BM BN) floats per element of C; sums that workers leave
+// Limit     As rungs 16 and 18.
+// Source    rungs 16 and 18.
+
+#ifndef TM
+#define TM 10
+#endif
+#ifndef STAGES
+#define STAGES 3
+#endif
+#ifndef WORKERS
+#define WORKERS 264
+#endif
+
+constexpr int BAND = 8;
+constexpr int WM = 8 * TM, WN = 64;  // of a warp
+constexpr int TN = 16;  // of a thread
+constexpr int BM = 2 * WM, BN = 128, BK = 32;
+constexpr bool FENCED = true, TURNED = TM > 8;  // rungs 14, 18
+constexpr int COPIERS = 0;  // rung 19
+constexpr bool ROWS_ANYWHERE = true;
+
+#include "bulk.cuh"
+
+// A flag of each worker, the counter of blocks, then the sums of each worker, in the order of threads.
+constexpr int FLAGS_BYTES = ((WORKERS + 1) * 4 + 127) / 128 * 128;
+
+// two blocks per SM, and therefore at most 255 registers
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+sgemm_streamed(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, float* __restrict__ C,
+               int M, int N, int K, int pitch_c, float alpha, float beta, char* __restrict__ workspace)
+{
+    if (threadIdx.x == 0) {
+        int* const counter = reinterpret_cast<int*>(workspace) + WORKERS;
+        extern __shared__ __align__(1024) char ring_of_tiles[];
+        const int number = atomicAdd(counter, 1);
+        if (number == gridDim.x - 1) *counter = 0;  // for the next launch
+        *reinterpret_cast<volatile int*>(ring_of_tiles) = number;
+    }
+    __syncthreads();
+    constexpr int STAGE_ROW = 8 * LANES_N + 4;
+    __shared__ __align__(16) float staging[WARPS][LANES_M][STAGE_ROW];
+#include "workers.cuh"
+    const int block = *reinterpret_cast<volatile int*>(ring_of_tiles);
+    __syncthreads();  // everyone knows the number: the ring may be filled
+    const bool by_quads = pitch_c % 4 == 0 && N % 4 == 0 && size_t(C) % 16 == 0;
+
+#include "stream_k.cuh"
+}

@@ -1,0 +1,68 @@
+    const int all_phases = (K + BK - 1) / BK;
+    const int begin = int((long long)all_phases * split / splits);
+    const int phases = int((long long)all_phases * (split + 1) / splits) - begin;
+    const auto start = [&](int phase) {
+        const int stage = phase % STAGES;
+        copy(ring + stage * STAGE_BYTES, full + 8 * stage, A, B, first_row, first_col, (begin + phase) * BK);
+    };
+    if (t == 0) {
+        init_ring(full, empty);
+        for (int phase = 0; phase < STAGES - 1 && phase < phases; ++phase) start(phase);
+    }
+    __syncthreads();  // the barriers are there
+
+    const unsigned own_a = c_row * A_ROW, own_b = A_BYTES + c_col * FLOAT + slice * 4 * B_ROW;
+    unsigned from_a = ring + own_a, from_b = ring + own_b;
+#include "multiply.cuh"
+
+    int stage = 0;
+    unsigned parity = 0;  // of the ring's turn
+    if (phases > 0) {
+        wait(full, 0);
+#pragma unroll
+        for (int i = 0; i < TM; ++i) read_a(i, from_a, slice);
+        read_b(b[0], from_b);
+    }
+    for (int phase = 0; phase < phases; ++phase) {
+#pragma unroll
+        for (int step = 1; step < STEPS; ++step) {
+            const int quad = slice + step * SLICES % (PIECE / 4), piece = step * SLICES / (PIECE / 4);
+            compute(ring + stage * STAGE_BYTES + own_a + piece * A_PIECE, quad, from_b + SLICES * 4 * B_ROW);
+        }
+        if (t == 0 && phase + STAGES - 1 < phases) {
+            if (phase > 0) wait(empty + 8 * ((phase - 1) % STAGES), (phase - 1) / STAGES & 1);
+            start(phase + STAGES - 1);  // where the phase before this one was
+        }
+        const unsigned drained = empty + 8 * stage;
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+        if (phase + 1 < phases) wait(full + 8 * stage, parity);
+        const unsigned next = ring + stage * STAGE_BYTES;
+        compute(next + own_a, slice, next + own_b);
+        __syncwarp();  // all lanes have read
+        if (t % 32 == 0) arrive(drained);
+    }
+
+    // Slice by slice into shared memory, [slice][float][thread of the slice]: by floats, since sums that
+    // are stored by quads lie in the banks of B's columns (rung 16). The ring is drained.
+    __syncthreads();
+    float* const parts = reinterpret_cast<float*>(ring_of_tiles);
+    const int thread = t % SLICE;
+    const auto part = [&](int of_slice, int n) -> float& { return parts[(of_slice * TM * TN + n) * SLICE + thread]; };
+#pragma unroll
+    for (int n = 0; n < TM * TN; ++n) part(slice, n) = sum[n / TN][n % TN];
+    __syncthreads();
+
+    // From here on slice s has quads s, s + SLICES, ... of the tile.
+    constexpr int OWN = (QUADS + SLICES - 1) / SLICES;
+    const auto owns = [&](int n) { return QUADS % SLICES == 0 || slice + n * SLICES < QUADS; };
+    float4 total[OWN];
+#pragma unroll
+    for (int n = 0; n < OWN; ++n) {
+        total[n] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+        for (int s = 0; s < SLICES; ++s)
+            if (owns(n)) {
+                const int first = (slice + n * SLICES) * 4;
+                add(total[n], make_float4(part(s, first), part(s, first + 1), part(s, first + 2), part(s, first + 3)));
+            }
+    }

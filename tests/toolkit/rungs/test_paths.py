@@ -1,0 +1,124 @@
+"""Every path computes ragged products of every layout, reads no C for beta = 0, writes nothing else."""
+
+import numpy as np
+import pytest
+
+from kernels.paths import ANY_TILES, BULK_TILES, any_layout, few_rows, sliced, streamed
+from kernels.product import Product
+from toolkit.rungs.simulated_paths import simulate_plan
+
+GUARD = 64  # floats before and behind each matrix
+ROUNDING = 2.0**-24
+LAYOUTS = [(False, False), (False, True), (True, False), (True, True)]
+ANY = {tile.name: tile for tile in ANY_TILES}
+BULK = {tile.name: tile for tile in BULK_TILES}
+
+
+class Stored:
+    """One operand of a product in a buffer of its own, followed by a guard."""
+
+    def __init__(self, matrix, stride, batch, random):
+        stored = matrix.rows, matrix.columns
+        self.buffer = random.uniform(-1, 1, (batch - 1) * stride + matrix.span + GUARD)
+        self.buffer = self.buffer.astype(np.float32)
+        self.shape = batch, *stored
+        self.strides = 4 * stride, 4 * matrix.pitch, 4
+
+    def view(self, buffer=None):
+        array = self.buffer if buffer is None else buffer
+        return np.lib.stride_tricks.as_strided(array, self.shape, self.strides)
+
+
+def check(product, plan):
+    """Simulate a plan, and hold all of C against float64."""
+    random = np.random.default_rng(7)
+    a = Stored(product.a, product.stride_a, product.batch, random)
+    b = Stored(product.b, product.stride_b, product.batch, random)
+    c = Stored(product.c, product.stride_c, product.batch, random)
+    op_a, op_b = a.view().astype(float), b.view().astype(float)
+    op_a = op_a.swapaxes(1, 2) if product.transpose_a else op_a
+    op_b = op_b.swapaxes(1, 2) if product.transpose_b else op_b
+    old = product.beta * c.view().astype(float)
+    size = abs(product.alpha) * (abs(op_a) @ abs(op_b)) + abs(old)
+    if product.beta == 0:
+        c.view()[:] = np.nan
+        old = 0
+    before = c.buffer.copy()
+    found = simulate_plan(plan, product, {"A": a.buffer, "B": b.buffer, "C": c.buffer})
+    error = abs(c.view(found["C"]) - (product.alpha * (op_a @ op_b) + old))
+    # each of K products and sums, and alpha and beta, round once
+    assert (error <= (product.k + 4) * ROUNDING * size).all()  # False for NaN
+    after = found["C"].copy()
+    c.view(after)[:] = c.view(before)
+    assert after.tobytes() == before.tobytes()  # nothing around C is written
+    assert not found["workspace"].view(np.int32)[: plan.zeroed_bytes // 4].any()
+
+
+def product(layout, **others):
+    return Product(transpose_a=layout[0], transpose_b=layout[1], **others)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout(layout):
+    one = product(layout, m=37, n=45, k=70, alpha=2.0, beta=0.5, ldc=47)
+    check(one, any_layout(one, ANY["32x32x64/4x8x8"], 1))
+
+
+@pytest.mark.parametrize("splits", [2, 9])  # added by the last block, and by a second launch
+def test_splits_of_a_batch(splits):
+    one = Product(m=33, n=20, k=64 * splits, lda=64 * splits + 3, batch=2, stride_b=0)
+    check(one, any_layout(one, ANY["32x32x64/4x8x8"], splits))
+
+
+def test_rows_that_begin_on_16_bytes():
+    one = product((True, False), m=36, n=40, k=70, lda=40, beta=1.0)
+    check(one, any_layout(one, ANY["32x32x64/4x8x8"], 1))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("tile", ANY_TILES, ids=lambda tile: tile.name)
+def test_every_tile_of_any_layout(tile, layout):
+    for offset in (0, 1):  # with and without quads
+        sizes = {"m": 140 + offset, "n": 136 + offset, "k": 76 + offset}
+        one = product(layout, **sizes, beta=-0.5, alpha=0.5)
+        check(one, any_layout(one, tile, 1))
+        check(one, any_layout(one, tile, 2))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("sizes", [(3, 70), (130, 2)])
+def test_a_few_rows_or_columns(layout, sizes):
+    one = product(layout, m=sizes[0], n=sizes[1], k=150, beta=0.0 if sizes[0] == 3 else 1.0)
+    check(one, few_rows(one, 1, 192))
+    check(one, few_rows(one, 3, 64))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rows", [1, 8, 16])
+def test_every_number_of_rows(rows, layout):
+    one = product(layout, m=rows, n=132, k=1040, batch=2, alpha=-1.0)
+    check(one, few_rows(one, 1, 1088))
+    check(one, few_rows(one, 2, 576))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("tile", BULK_TILES, ids=lambda tile: tile.name)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_slices_of_bulk_copies(tile, layout):
+    one = product(layout, m=100, n=69, k=130, ldc=73, beta=0.5, batch=2)
+    check(one, sliced(one, tile, 2))
+    check(one, sliced(one, tile, 1))
+
+
+def test_slices_of_a_shared_operand():
+    one = Product(m=70, n=36, k=136, batch=2, stride_a=0)
+    check(one, sliced(one, BULK["64x32x64/8x8x8"], 2))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("rows", [8, 10])
+def test_workers_of_a_packed_product(rows):
+    one = Product(m=200, n=129, k=130, transpose_a=True, ldc=133, beta=0.5)
+    check(one, streamed(one, rows, 168))

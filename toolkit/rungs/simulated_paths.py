@@ -1,0 +1,90 @@
+"""The launches of a path on the simulator, on arrays that are stored as the product says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.problem import FLOAT_BYTES
+from kernels.paths import Factor, PathLaunch, Plan, Pointer, TensorMapOf
+from kernels.product import Product
+from toolkit.execution.simulate import simulate
+from toolkit.launch.tensor_map import TensorMap
+from toolkit.rungs.arguments import L2_PROMOTION_BYTES
+
+Floats = NDArray[np.float32]
+
+
+def simulate_plan(
+    plan: Plan, product: Product, operands: Mapping[str, Floats], arch: str = "sm_90"
+) -> dict[str, Floats]:
+    """The buffers "A", "B", "C" and "workspace" after all launches of a plan.
+
+    `operands` are the flat buffers of A, B and C, and the workspace if one is given: NaN behind the
+    bytes that must be zero otherwise, so that nothing is read that no launch wrote.
+    """
+    buffers = dict(operands)
+    if "workspace" not in buffers:
+        size = plan.workspace_bytes // FLOAT_BYTES + 1
+        buffers["workspace"] = np.full(size, np.nan, np.float32)
+        buffers["workspace"][: plan.zeroed_bytes // FLOAT_BYTES] = 0
+    for launch in plan.launches:
+        _run(launch, product, buffers, arch)
+    return buffers
+
+
+def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats], arch: str) -> None:
+    parts = {
+        (one.of, one.offset_bytes): buffers[one.of][one.offset_bytes // FLOAT_BYTES :]
+        for one in launch.arguments
+        if isinstance(one, Pointer) and one.offset_bytes
+    }
+    arguments = []
+    for one in launch.arguments:
+        if isinstance(one, Pointer):
+            arguments.append(parts.get((one.of, one.offset_bytes), buffers[one.of]))
+        elif isinstance(one, TensorMapOf):
+            arguments.append(
+                TensorMap(
+                    buffers[one.pointer.of],
+                    one.box,
+                    swizzle=one.swizzle_bytes,
+                    l2_promotion=L2_PROMOTION_BYTES,
+                    shape=one.shape,
+                    pitches=one.pitches_bytes,
+                    offset=one.pointer.offset_bytes,
+                )
+            )
+        elif isinstance(one, Factor):
+            arguments.append(np.float32(getattr(product, one.name)))
+        else:
+            arguments.append(one)
+    execution = simulate(
+        launch.source,
+        launch.entry,
+        grid=launch.grid,
+        block=launch.block,
+        dynamic_shared_bytes=launch.dynamic_shared_bytes,
+        arguments=arguments,
+        arch=arch,
+        defines=launch.defines,
+        blocks="all",
+        predict=False,
+    )
+    plain = [one for one in arguments if isinstance(one, np.ndarray)]
+    seen: list[Floats] = []  # each buffer once, a map's own only if it is no argument
+    for one in arguments:
+        array = one.array if isinstance(one, TensorMap) else one
+        is_shared = isinstance(one, TensorMap) and any(array is other for other in plain)
+        if isinstance(array, np.ndarray) and not is_shared:
+            if not any(array is other for other in seen):
+                seen.append(array)
+    results = dict(zip(map(id, seen), execution.outputs, strict=True))
+    for one, argument in zip(launch.arguments, arguments, strict=True):
+        if isinstance(one, Pointer):
+            begin = one.offset_bytes // FLOAT_BYTES
+            whole = buffers[one.of].copy() if begin else results[id(argument)]
+            whole[begin:] = results[id(argument)]
+            buffers[one.of] = whole

@@ -1,0 +1,1 @@
+"""Products by a fixed law, at which every path of `best` is checked and timed."""
