@@ -1,44 +1,45 @@
-"""The recipe of a product on a device: the rung that the ladder chooses, and copies for it.
+"""The recipe of a product on a device: the path that `plan_for` chooses, and copies for it.
 
-A rung takes matrices that are stored row by row without gaps. An operand that is stored otherwise
-is copied before the rung runs. The product then goes to a matrix of its own, and from there to the
-output, if that is stored otherwise.
+Paths take matrices with a leading dimension, transposed or not, and batches of them that lie one
+after the other. An operand with other strides is copied first. If the output has such strides, the
+product goes to a matrix of its own, and from there to the output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
 
 from analysis.devices import Device
 from analysis.geometry import ceil_div
-from analysis.problem import FLOAT_BYTES, Gemm
-from kernels.variant import FACTORS, Variant
-from toolkit.launch.launch import Argument as LaunchArgument
-from toolkit.launch.tensor_map import TensorMap
+from analysis.problem import FLOAT_BYTES
+from kernels import paths
+from kernels.path_times import plan_for
+from kernels.paths import PathLaunch, Plan
+from kernels.product import Product
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.product.operands import WIDEST_BYTES, Layout, Operand
 from toolkit.product.recipe import Argument, Buffer, Factor, Map, Pointer, Recipe, Step, Value
-from toolkit.rungs.arguments import rung_arguments
-from toolkit.rungs.best import best_for
+from toolkit.rungs.arguments import L2_PROMOTION_BYTES
 
 COPY_FILE, COPY_ENTRY = "strided_copy.cu", "strided_copy"
 COPY_TILE, COPY_THREADS = 32, 256  # rows and columns of a tile, threads of a block
 MOST_COPY_BLOCKS = 2**16  # each takes several tiles then
+MOST_LEADING = 2**31 - 1  # int in the kernels
+COMPILERS = 4  # that run side by side
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where the rung finds an operand."""
+    """Where the kernels find an operand."""
 
-    buffer: Buffer
-    operand: Operand
     caller: Buffer
     original: Operand  #: as the caller stored it
+    buffer: Buffer
+    operand: Operand
 
     @property
     def is_copy(self) -> bool:
@@ -51,146 +52,133 @@ class _Place:
 def recipe_for(layout: Layout, device: Device) -> Recipe:
     """The launches that compute a product on a device.
 
-    Raises ShapeError for a product that no rung takes, CompileError or UnavailableError without
-    machine code of a kernel.
+    Raises CompileError or UnavailableError without machine code of a kernel.
     """
-    shape = Gemm(m=layout.m, n=layout.n, k=layout.k)
-    selection = best_for(device, shape)
-    variant, parameters = selection.variant, selection.parameters
-    assert isinstance(variant, Variant)
-    by_floats = variant.bulk_tiles is None and variant.multiple_of == 1
     batches = layout.batches
-    a = _place(layout.a, "A", "copy of A", batches, by_floats)
-    b = _place(layout.b, "B", "copy of B", batches, by_floats)
-    c = _place(layout.c, "C", "product", batches, by_floats)
+    a = _place(layout.a, "A", "copy of A")
+    b = _place(layout.b, "B", "copy of B")
+    c = _place(layout.c, "C", "product", is_output=True)
+    plan = plan_for(device, _product(a.operand, b.operand, c.operand, batches))
     copied = [place for place in (a, b) if place.is_copy]
-    with ThreadPoolExecutor(1) as pool:  # compilers run side by side
-        copier = pool.submit(_copier, device) if copied or c.is_copy else None
-        kernel = compile_kernel(
-            variant.source,
-            variant.entry,
-            target=device,
-            name=variant.file,
-            defines=variant.macros(parameters),
-            options=(),
-        )
-        copier_image = copier.result() if copier else b""
-    geometry = variant.geometry(parameters, shape)
-    product = Step(
-        image=kernel.image,
-        entry=kernel.symbol,
-        grid=geometry.grid,
-        block=geometry.block,
-        shared_bytes=geometry.dynamic_shared_bytes,
-        arguments=_arguments(variant, parameters, shape, (a, b, c)),
-        repeats=batches,
-    )
-    steps = [_copy(copier_image, place, batches) for place in copied]
-    steps += [product]
-    steps += [_copy_back(copier_image, c, batches)] if c.is_copy else []
+    copier, *images = _compiled(plan, device, with_copier=bool(copied) or c.is_copy)
+    buffers: dict[str, Buffer] = {"A": a.buffer, "B": b.buffer, "C": c.buffer}
+    buffers["workspace"] = "workspace"
+    steps = [
+        _copying(copier, (one.caller, one.original), (one.buffer, one.operand), batches, _AS_IT_IS)
+        for one in copied
+    ]
+    factors = _AS_IT_IS if c.is_copy else _OF_CALL
+    for launch, image in zip(plan.launches, images, strict=True):
+        steps.append(_step(launch, image, buffers, factors))
+    if c.is_copy:
+        copy, output = (c.buffer, c.operand), (c.caller, c.original)
+        steps.append(_copying(copier, copy, output, batches, _OF_CALL))
     return Recipe(
         steps=tuple(steps),
-        workspace_bytes=variant.workspace(parameters, shape) or 0,
-        zeroed=_zeroed(variant, parameters, shape),
+        workspace_bytes=plan.workspace_bytes,
+        zeroed_bytes=plan.zeroed_bytes,
         copies_bytes=(a.copy_bytes(batches), b.copy_bytes(batches), c.copy_bytes(batches)),
     )
 
 
-def _place(operand: Operand, caller: Buffer, copy: Buffer, batches: int, by_floats: bool) -> _Place:
-    is_taken = operand.pitch == operand.columns and (
-        by_floats or operand.alignment(batches) == WIDEST_BYTES
+def _place(operand: Operand, caller: Buffer, copy: Buffer, *, is_output: bool = False) -> _Place:
+    is_taken = (
+        operand.is_plain
+        and operand.leading <= MOST_LEADING
+        and (operand.batch == 0 or operand.batch >= operand.span(1))
+        and not (is_output and operand.is_transposed)
     )
-    place = operand if is_taken else _without_gaps(operand)
     return _Place(
-        buffer=caller if is_taken else copy, operand=place, caller=caller, original=operand
+        caller=caller,
+        original=operand,
+        buffer=caller if is_taken else copy,
+        operand=operand if is_taken else _by_rows(operand),
     )
 
 
-def _without_gaps(operand: Operand) -> Operand:
-    """The operand by rows. The matrices of a batch begin at multiples of `WIDEST_BYTES`."""
+def _by_rows(operand: Operand) -> Operand:
+    """The operand by rows, each of which begins at a multiple of `WIDEST_BYTES`."""
     unit = WIDEST_BYTES // FLOAT_BYTES
-    batch = -(-operand.rows * operand.columns // unit) * unit if operand.batch else 0
-    return Operand(operand.rows, operand.columns, operand.columns, 1, batch, WIDEST_BYTES)
+    pitch = ceil_div(operand.columns, unit) * unit
+    batch = operand.rows * pitch if operand.batch else 0
+    return Operand(operand.rows, operand.columns, pitch, 1, batch, WIDEST_BYTES)
 
 
-def _arguments(
-    variant: Variant, parameters: Mapping[str, int], shape: Gemm, places: Sequence[_Place]
-) -> tuple[Argument, ...]:
-    """Arguments of a rung; alpha is 1 and beta 0 if C is not the output.
-
-    Each launch of a batch takes the next matrix.
-    """
-    stand_ins = [
-        np.broadcast_to(np.float32(0), (place.operand.rows, place.operand.columns))
-        for place in places
-    ]
-    size_bytes = variant.workspace(parameters, shape)
-    workspace = np.broadcast_to(np.float32(0), (max((size_bytes or 0) // FLOAT_BYTES, 1),))
-    starts = {
-        id(array): Pointer(place.buffer, step_bytes=FLOAT_BYTES * place.operand.batch)
-        for array, place in zip(stand_ins, places, strict=True)
-    }
-    starts[id(workspace)] = Pointer("workspace")
-    a, b, c = stand_ins
-    values = rung_arguments(variant, parameters, shape, (a, b, c), workspace=workspace)
-    return tuple(
-        Factor(role)  # type: ignore[arg-type]
-        if role in FACTORS and not places[2].is_copy
-        else _argument(value, starts)
-        for role, value in zip(variant.arguments, values, strict=True)
+def _product(a: Operand, b: Operand, c: Operand, batches: int) -> Product:
+    return Product(
+        m=c.rows,
+        n=c.columns,
+        k=a.columns,
+        transpose_a=a.is_transposed,
+        transpose_b=b.is_transposed,
+        lda=a.leading,
+        ldb=b.leading,
+        ldc=c.leading,
+        batch=batches,
+        stride_a=a.batch,
+        stride_b=b.batch,
+        stride_c=c.batch,
+        alignments=(a.address_alignment, b.address_alignment, c.address_alignment),
     )
 
 
-def _argument(value: LaunchArgument, starts: Mapping[int, Pointer]) -> Argument:
-    if isinstance(value, np.generic):
-        return Value(value.tobytes())
-    if not isinstance(value, TensorMap):
-        return starts[id(value)]
-    tiling, start = value.tiling, starts[id(value.array)]
-    return Map(
-        replace(start, offset_bytes=value.offset),
-        tiling.shape,
-        tiling.pitches_bytes[:-1],
-        tiling.box,
-        tiling.swizzle,
-        tiling.l2_promotion,
-    )
+def _compiled(plan: Plan, device: Device, *, with_copier: bool) -> list[bytes]:
+    """Machine code of the copy, empty without one, and of each launch."""
+
+    def compiled(launch: PathLaunch) -> bytes:
+        return compile_kernel(
+            launch.source,
+            launch.entry,
+            target=device,
+            name=launch.file,
+            defines=dict(launch.defines),
+            options=(),
+        ).image
+
+    def copier() -> bytes:
+        source = files("toolkit.product").joinpath(COPY_FILE).read_text(encoding="utf-8")
+        return compile_kernel(source, COPY_ENTRY, target=device, name=COPY_FILE, options=()).image
+
+    # kernels of one file with the same macros are in the same machine code
+    of_code = {(one.file, *sorted(one.defines.items())): one for one in plan.launches}
+    with ThreadPoolExecutor(COMPILERS) as pool:
+        first = pool.submit(copier) if with_copier else None
+        images = dict(zip(of_code, pool.map(compiled, of_code.values()), strict=True))
+    every = [images[one.file, *sorted(one.defines.items())] for one in plan.launches]
+    return [first.result() if first else b"", *every]
 
 
-def _zeroed(
-    variant: Variant, parameters: Mapping[str, int], shape: Gemm
-) -> tuple[tuple[int, int], ...]:
-    if variant.sharing is None or not variant.workspace(parameters, shape):
-        return ()
-    tiling, tiles = variant.tiling(parameters), variant.tile_grid(parameters, shape)
-    words = variant.sharing.ready_words(tiling, parameters, tiles, shape, False)
-    return tuple((one.offset, FLOAT_BYTES * one.count) for one in words)
+_OF_CALL: dict[str, Argument] = {name: Factor(name) for name in ("alpha", "beta")}
+_AS_IT_IS: dict[str, Argument] = {
+    name: Value(np.float32(value).tobytes()) for name, value in (("alpha", 1.0), ("beta", 0.0))
+}
 
 
-def _copier(device: Device) -> bytes:
-    source = files("toolkit.product").joinpath(COPY_FILE).read_text(encoding="utf-8")
-    return compile_kernel(source, COPY_ENTRY, target=device, name=COPY_FILE, options=()).image
+def _step(
+    launch: PathLaunch,
+    image: bytes,
+    buffers: dict[str, Buffer],
+    factors: dict[str, Argument],
+) -> Step:
+    def converted(one: paths.Argument) -> Argument:
+        if isinstance(one, paths.Pointer):
+            return Pointer(buffers[one.of], one.offset_bytes)
+        if isinstance(one, paths.Factor):
+            return factors[one.name]
+        if isinstance(one, np.generic):
+            return Value(one.tobytes())
+        start = Pointer(buffers[one.pointer.of], one.pointer.offset_bytes)
+        return Map(
+            start, one.shape, one.pitches_bytes, one.box, one.swizzle_bytes, L2_PROMOTION_BYTES
+        )
 
-
-def _copy(image: bytes, place: _Place, batches: int) -> Step:
-    """The copy of an operand to the place where the rung reads it."""
-    return _copying(
-        image,
-        (place.caller, place.original),
-        (place.buffer, place.operand),
-        batches if place.operand.batch else 1,
-        (_float(1.0), _float(0.0)),
-    )
-
-
-def _copy_back(image: bytes, place: _Place, batches: int) -> Step:
-    """alpha times the product, plus beta times the output, to the output."""
-    return _copying(
-        image,
-        (place.buffer, place.operand),
-        (place.caller, place.original),
-        batches,
-        (Factor("alpha"), Factor("beta")),
+    return Step(
+        image=image,
+        entry=launch.entry,
+        grid=launch.grid,
+        block=(launch.block, 1, 1),
+        shared_bytes=launch.dynamic_shared_bytes,
+        arguments=tuple(map(converted, launch.arguments)),
     )
 
 
@@ -199,14 +187,17 @@ def _copying(
     source: tuple[Buffer, Operand],
     target: tuple[Buffer, Operand],
     batches: int,
-    factors: tuple[Argument, Argument],
+    factors: dict[str, Argument],
 ) -> Step:
+    """target = alpha·source + beta·target, for all matrices of a batch, or for the shared one."""
     (from_buffer, read), (to_buffer, written) = source, target
-    tiles = batches * ceil_div(read.rows, COPY_TILE) * ceil_div(read.columns, COPY_TILE)
-    sizes = (read.rows, read.columns, batches)
+    count = batches if written.batch else 1
+    sizes = read.rows, read.columns, count
+    tiles = ceil_div(read.rows, COPY_TILE) * ceil_div(read.columns, COPY_TILE) * count
     strides = (
-        read.row, read.column, read.batch, written.row, written.column, written.batch
-    )  # fmt: skip
+        *(read.row, read.column, read.batch),
+        *(written.row, written.column, written.batch),
+    )
     return Step(
         image=image,
         entry=COPY_ENTRY,
@@ -218,10 +209,6 @@ def _copying(
             Pointer(to_buffer),
             *(Value(np.int32(size).tobytes()) for size in sizes),
             *(Value(np.int64(stride).tobytes()) for stride in strides),
-            *factors,
+            *factors.values(),
         ),
     )
-
-
-def _float(value: float) -> Value:
-    return Value(np.float32(value).tobytes())

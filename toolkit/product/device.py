@@ -143,7 +143,7 @@ class Workspace:
     lock: RLock = field(default_factory=RLock)
     address: int = 0
     size_bytes: int = 0
-    zeroed: tuple[tuple[int, int], ...] = ()  #: the parts that are known to be zero
+    zeroed_bytes: int = 0  #: its first bytes that are known to be zero
 
 
 _contexts: dict[int, Context] = {}  # by the driver's identifier, which is never used again
@@ -317,8 +317,7 @@ def _free(workspace: Workspace) -> None:
     """Free the memory, once the GPU has done with it: cuMemFree waits for that."""
     if workspace.address:
         driver().call("cuMemFree_v2", workspace.address)
-    workspace.address = workspace.size_bytes = 0
-    workspace.zeroed = ()
+    workspace.address = workspace.size_bytes = workspace.zeroed_bytes = 0
 
 
 class _Location(ctypes.Structure):
@@ -384,7 +383,7 @@ def is_capturing(stream: int) -> bool:
     return status.value != 0
 
 
-def zero(address: int, parts: Sequence[tuple[int, int]], stream: int) -> None:
-    """Set parts of some memory to zero, on a stream; each has an offset and a size in bytes."""
-    for offset, size_bytes in parts:
-        driver().call("cuMemsetD8Async", address + offset, 0, size_bytes, stream)
+def zero(address: int, size_bytes: int, stream: int) -> None:
+    """Set some memory to zero, on a stream."""
+    if size_bytes:
+        driver().call("cuMemsetD8Async", address, 0, size_bytes, stream)

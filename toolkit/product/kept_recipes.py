@@ -16,7 +16,6 @@ from analysis.devices import DriverFacts
 from toolkit.product.operands import Layout
 from toolkit.product.recipe import Recipe
 from toolkit.store.cache import cached, keep
-from toolkit.store.user_files import TUNED_FILE, data_directory
 
 PACKAGES = ("analysis", "kernels", "toolkit")
 COMPILER = "nvidia-cuda-nvrtc"
@@ -40,9 +39,8 @@ def recipe_of(layout: Layout, facts: DriverFacts) -> Recipe:
 
 
 def _versions() -> tuple[object, ...]:
-    """Everything else that decides a recipe: our own files, the compiler, what the user tuned."""
-    flags = os.environ.get("NVRTC_APPEND_FLAGS", "")
-    return (*_installed(), flags, *_tuned())
+    """Everything else that decides a recipe: our own files, and the compiler."""
+    return *_installed(), os.environ.get("NVRTC_APPEND_FLAGS", "")
 
 
 @cache
@@ -55,12 +53,6 @@ def _installed() -> tuple[object, ...]:
     return sys.version_info[:2], compiler, sha256(repr(files).encode()).hexdigest()
 
 
-def _tuned() -> tuple[object, ...]:
-    with suppress(OSError, RuntimeError):  # RuntimeError: a user without a home
-        return _stamp((data_directory() / TUNED_FILE).stat())
-    return ()
-
-
 def _stamps(folder: Path) -> Iterator[tuple[object, ...]]:
     """Path, size and time of the last change of each file below a folder."""
     with os.scandir(folder) as items:
@@ -69,8 +61,5 @@ def _stamps(folder: Path) -> Iterator[tuple[object, ...]]:
                 if item.name != "__pycache__":
                     yield from _stamps(Path(item.path))
             else:
-                yield item.path, *_stamp(item.stat())
-
-
-def _stamp(status: os.stat_result) -> tuple[object, ...]:
-    return status.st_size, status.st_mtime_ns
+                status = item.stat()
+                yield item.path, status.st_size, status.st_mtime_ns

@@ -56,12 +56,12 @@ class Prepared:
             step.launch(addresses, alpha, beta, stream)
 
     def _with_workspace(self, addresses: Addresses, alpha: float, beta: float, stream: int) -> None:
-        size_bytes, zeroed = self._recipe.workspace_bytes, self._recipe.zeroed
+        size_bytes = self._recipe.workspace_bytes
         if not size_bytes:
             self._launch(addresses, alpha, beta, stream)
         elif size_bytes > MOST_KEPT_BYTES or is_capturing(stream):
             with borrowed(self._context, stream, [size_bytes]) as (address,):
-                zero(address, zeroed, stream)
+                zero(address, self._recipe.zeroed_bytes, stream)
                 addresses["workspace"] = address
                 self._launch(addresses, alpha, beta, stream)
         else:
@@ -70,22 +70,18 @@ class Prepared:
     def _with_kept_workspace(
         self, addresses: Addresses, alpha: float, beta: float, stream: int
     ) -> None:
-        size_bytes, zeroed = self._recipe.workspace_bytes, self._recipe.zeroed
+        size_bytes, zeroed_bytes = self._recipe.workspace_bytes, self._recipe.zeroed_bytes
         while True:
             workspace = workspace_of(self._context, stream, size_bytes)
             with workspace.lock:
                 if workspace.size_bytes < size_bytes:  # another thread took it away
                     continue
-                if workspace.zeroed != zeroed:  # launches of another recipe used it
-                    workspace.zeroed = ()
-                    zero(workspace.address, zeroed, stream)
+                known_bytes, workspace.zeroed_bytes = workspace.zeroed_bytes, 0
+                if known_bytes < zeroed_bytes:  # launches of another recipe used them
+                    zero(workspace.address, zeroed_bytes, stream)
                 addresses["workspace"] = workspace.address
-                try:
-                    self._launch(addresses, alpha, beta, stream)
-                except BaseException:
-                    workspace.zeroed = ()  # nobody knows
-                    raise
-                workspace.zeroed = zeroed
+                self._launch(addresses, alpha, beta, stream)
+                workspace.zeroed_bytes = zeroed_bytes  # not if a launch failed
                 return
 
 
@@ -94,9 +90,8 @@ class _PreparedStep:
 
     def __init__(self, step: Step, context: Context) -> None:
         function = function_of(context, step.image, step.entry, step.shared_bytes)
-        self._repeats = step.repeats
         self._kept: list[Any] = []
-        self._pointers: list[tuple[c_uint64, Pointer]] = []
+        self._pointers: list[tuple[c_uint64, str, int]] = []
         self._maps: list[_PreparedMap] = []
         self._factors: list[tuple[c_float, bool]] = []
         places = (c_void_p * len(step.arguments))(*map(self._place, step.arguments))
@@ -111,7 +106,7 @@ class _PreparedStep:
         place: Any
         if isinstance(argument, Pointer):
             place = c_uint64()
-            self._pointers.append((place, argument))
+            self._pointers.append((place, argument.buffer, argument.offset_bytes))
         elif isinstance(argument, Factor):
             place = c_float()
             self._factors.append((place, argument.name == "alpha"))
@@ -127,15 +122,12 @@ class _PreparedStep:
     def launch(self, addresses: Addresses, alpha: float, beta: float, stream: int) -> None:
         for factor, is_alpha in self._factors:
             factor.value = alpha if is_alpha else beta
-        for repeat in range(self._repeats):
-            for place, pointer in self._pointers:
-                place.value = (
-                    addresses[pointer.buffer] + pointer.offset_bytes + repeat * pointer.step_bytes
-                )
-            for one in self._maps:
-                one.encode(addresses, repeat)
-            if status := self._call(*self._fixed, stream, self._places, None):
-                raise driver().error("cuLaunchKernel", status)
+        for place, buffer, offset_bytes in self._pointers:
+            place.value = addresses[buffer] + offset_bytes
+        for one in self._maps:
+            one.encode(addresses)
+        if status := self._call(*self._fixed, stream, self._places, None):
+            raise driver().error("cuLaunchKernel", status)
 
 
 class _PreparedMap:
@@ -163,9 +155,8 @@ class _PreparedMap:
         )
         self._call: Callable[..., int] = driver().cuTensorMapEncodeTiled
 
-    def encode(self, addresses: Addresses, repeat: int) -> None:
-        pointer = self._pointer
-        address = addresses[pointer.buffer] + pointer.offset_bytes + repeat * pointer.step_bytes
+    def encode(self, addresses: Addresses) -> None:
+        address = addresses[self._pointer.buffer] + self._pointer.offset_bytes
         if address == self._address:
             return
         if status := self._call(*self._before, address, *self._after):

@@ -14,11 +14,10 @@ COPIES: tuple[Buffer, ...] = ("copy of A", "copy of B", "product")
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """An address: `offset_bytes` after the start of a buffer, `step_bytes` more in each repeat."""
+    """A place in a buffer."""
 
     buffer: Buffer
     offset_bytes: int = 0
-    step_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ Argument = Pointer | Map | Factor | Value
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kernel, launched `repeats` times one after the other."""
+    """One launch of a kernel."""
 
     image: bytes  #: cubin
     entry: str
@@ -60,7 +59,6 @@ class Step:
     block: tuple[int, int, int]
     shared_bytes: int  #: dynamic shared memory
     arguments: tuple[Argument, ...]
-    repeats: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +67,7 @@ class Recipe:
 
     steps: tuple[Step, ...]
     workspace_bytes: int = 0
-    #: Offset and length in bytes of the parts of the workspace that are zero before the first
-    #: launch. The launches leave them zero.
-    zeroed: tuple[tuple[int, int], ...] = ()
+    #: First bytes of the workspace, which are zero before the first launch and after the last.
+    zeroed_bytes: int = 0
     #: Bytes of each of `COPIES`, 0 if it is not needed.
     copies_bytes: tuple[int, int, int] = (0, 0, 0)

@@ -14,6 +14,7 @@ with one entry per device, shape and variant. To ship the user's entries of a de
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ from analysis.records.profile import Interval
 from kernels.selection import Selection, find
 from kernels.variant import Variant
 from toolkit.store.profile_json import check_numbers, first_problem, read_text
-from toolkit.store.user_files import TUNED_FILE, data_directory, write_atomically
+from toolkit.store.user_files import write_atomically
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -159,7 +160,10 @@ def read(path: Path) -> tuple[Tuned, ...]:
 
 def user_file() -> Path:
     """Path where `tune` keeps its results: in $GEMM_LADDER_DATA, or the user's data folder."""
-    return data_directory() / TUNED_FILE
+    if chosen := os.environ.get("GEMM_LADDER_DATA"):
+        return Path(chosen) / "tuned.json"
+    base = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()
+    return Path(base) / "gemm-ladder" / "tuned.json"
 
 
 def ship(device_key: str) -> Path:

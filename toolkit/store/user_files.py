@@ -17,7 +17,6 @@ from pathlib import Path
 
 from analysis.errors import InputError
 
-TUNED_FILE = "tuned.json"  # in the data folder: what `tune` found
 MOST_BYTES = 2**28  # a profile.json of the whole ladder takes 1 MB, a cubin 0.1 MB
 
 
@@ -51,14 +50,6 @@ def check_regular(path: str | Path, most_bytes: float = inf) -> None:
 def _too_large(path: str | Path, size: int, most: float) -> OSError:
     reason = f"it has {size / 1e6:,.0f} MB, and at most {most / 1e6:,.0f} MB are read"
     return OSError(errno.EFBIG, reason, str(path))
-
-
-def data_directory() -> Path:
-    """Folder of what the user's own runs found: $GEMM_LADDER_DATA, or one in the user's data."""
-    if chosen := os.environ.get("GEMM_LADDER_DATA"):
-        return Path(chosen)
-    base = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()
-    return Path(base) / "gemm-ladder"
 
 
 def write_page(path: str | Path, html: Callable[[], str]) -> None:
