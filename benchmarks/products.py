@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+import torch  # type: ignore[import-not-found]
 
 from analysis.devices import Device, find_device
 from analysis.geometry import Geometry
@@ -36,12 +36,12 @@ from kernels.paths import Factor, PathLaunch, Plan, Pointer, TensorMapOf
 from kernels.product import Product
 from toolkit.gpu.driver import LoadedModule, encoded
 from toolkit.launch.tensor_map import MapTiling
-from validation.products.law import SEED, Case, products
+from validation.products.law import SEED, Case, Group, Sizes, products
 
 GUARD = 1024  # floats before and behind each matrix
 ROUNDS = 5
 GRAPH_S = 3e-4
-OTHERS = 2.0
+OTHERS = 1.3
 MOST_REPEATS = 20
 L2_BYTES = 128 << 20
 
@@ -80,8 +80,22 @@ def compiled(plans: list[Plan]) -> dict[Any, bytes]:
         return dict(zip(found, pool.map(one, found.values()), strict=True))
 
 
+def squares() -> list[Case]:
+    """Squares of 256 to 4096 by 128, and of 5120 to 12,288 by 1024."""
+    sizes = (*range(256, 4097, 128), *range(5120, 12289, 1024))
+    return [
+        Case(
+            name=f"square {size}",
+            group=Group.LARGE,
+            sizes=Sizes.EIGHTS,
+            product=Product(m=size, n=size, k=size),
+        )
+        for size in sizes
+    ]
+
+
 def weighed(device: Device, product: Product, with_others: bool) -> list[Plan]:
-    """The chosen plan first, then those that are estimated to take at most `OTHERS` times as long."""
+    """The chosen plan, then those that are estimated to take at most `OTHERS` times as long."""
     chosen = plan_for(device, product)
     others = sorted(candidates(device, product), key=lambda one: one[0]) if with_others else []
     made = [
@@ -96,7 +110,8 @@ def key(launch: PathLaunch) -> tuple[Any, ...]:
 
 class Modules:
     def __init__(self, images: dict[Any, bytes]) -> None:
-        self.images, self.loaded = images, {}
+        self.images = images
+        self.loaded: dict[Any, LoadedModule] = {}
 
     def prepared(
         self, launch: PathLaunch, addresses: dict[str, int], factors: dict[str, float], stream: int
@@ -128,7 +143,7 @@ def as_bytes(argument: Any, addresses: dict[str, int], factors: dict[str, float]
         )
         where = addresses[argument.pointer.of] + argument.pointer.offset_bytes
         return encoded(tiling, where).content
-    return argument.tobytes()
+    return bytes(argument.tobytes())
 
 
 class Blas:
@@ -226,7 +241,8 @@ class Operands:
         ):
             floats = (p.batch - 1) * stride + stored.span + 2 * GUARD
             buffer = torch.rand(floats, generator=random, device="cuda") - 0.5
-            shape, strides = (stored.rows, stored.columns), (stored.pitch, 1)
+            shape: tuple[int, ...] = stored.rows, stored.columns
+            strides: tuple[int, ...] = stored.pitch, 1
             if p.batch > 1:
                 shape, strides = (p.batch, *shape), (stride, *strides)
             self.buffers[name] = buffer
@@ -371,6 +387,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--every", type=int, default=1, help="take each n-th product")
+    parser.add_argument(
+        "--squares", action="store_true", help="128 i for i = 2 to 32, 1024 i to 12"
+    )
     parser.add_argument("--candidates", action="store_true")
     parser.add_argument("--samples", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1e9)
@@ -378,7 +397,7 @@ def main() -> int:
     chosen = parser.parse_args()
     start = time.monotonic()
     device = find_device("h200" if "H200" in torch.cuda.get_device_name() else "h100-sxm")
-    cases = products(chosen.seed)[:: chosen.every]
+    cases = squares() if chosen.squares else products(chosen.seed)[:: chosen.every]
     plans = [weighed(device, case.product, chosen.candidates) for case in cases]
     images = compiled([plan for some in plans for plan in some])
     print(f"{len(images)} kernels compiled after {time.monotonic() - start:.1f} s", flush=True)
@@ -398,7 +417,10 @@ def main() -> int:
                 print(f"{case.name} {case.product}: {error}", flush=True)
             if chosen.output:
                 chosen.output.write_text(
-                    json.dumps({"cublas": bench.blas.version, "records": records}), encoding="utf-8"
+                    json.dumps(
+                        {"cublas": bench.blas.version, "device": device.name, "records": records}
+                    ),
+                    encoding="utf-8",
                 )
     for record in records:
         ratios = {}

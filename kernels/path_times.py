@@ -14,6 +14,7 @@ from math import inf
 from typing import Any
 
 from analysis.devices import Device
+from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
 from kernels.paths import (
@@ -38,7 +39,7 @@ from kernels.paths import (
 from kernels.product import Product
 from kernels.tilings import BULK_DEPTH
 
-OLDEST_OF_BULK = 90  # first architecture with bulk copies
+OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and with bulk copies
 MOST_SPLITS = 64
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 SHORT_DEPTH = 16  # of a phase of short_k.cu
@@ -53,27 +54,29 @@ class Constants:
     (docs/decisions/0080-paths-for-every-product.md).
     """
 
-    launch_s: float = 1.8e-6
-    second_launch_s: float = 1.2e-6
-    block_clocks: float = 2500.0  # of a block of any_layout.cu: first copies, last sums
-    bulk_block_clocks: float = 3500.0
-    store_clocks: float = 0.05  # per element of a tile
-    slice_clocks: float = 0.02  # per element of a tile and slice
-    ticket_clocks: float = 2000.0
-    ticket_bytes_per_clock: float = 60.0  # of the block that adds the sums of others
-    worker_clocks: float = 12000.0
-    sum_of_worker_clocks: float = 1750.0
-    few_clocks: float = 2500.0
-    few_bytes_per_clock: float = 14.0  # of a block
-    few_sm_bytes_per_clock: float = 28.0
-    few_row_clocks: float = 100.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.5
-    short_clocks: float = 1500.0
-    short_phase_clocks: float = 900.0
-    short_share_of_peak: float = 0.4
-    short_store_clocks: float = 0.1
-    pack_share: float = 0.8  # of the bandwidth of DRAM
-    l2_share: float = 0.7
+    launch_s: float = 4.7e-08
+    second_launch_s: float = 4.21e-06
+    block_clocks: float = 3520.0  # of a block of any_layout.cu: first copies, last sums
+    bulk_block_clocks: float = 2540.0
+    store_clocks: float = 0.644  # per element of a tile
+    slice_clocks: float = 0.00772  # per element of a tile and slice
+    ticket_clocks: float = 2920.0
+    ticket_bytes_per_clock: float = 38.0  # of the block that adds the sums of others
+    worker_clocks: float = 31900.0
+    sum_of_worker_clocks: float = 64.5
+    few_clocks: float = 3550.0
+    few_bytes_per_clock: float = 8.05  # of a block
+    few_sm_bytes_per_clock: float = 36.4
+    few_row_clocks: float = 518.0  # per row of a block: its part of A, and its sums
+    few_share_of_peak: float = 0.513
+    short_clocks: float = 3510.0
+    short_phase_clocks: float = 317.0
+    short_share_of_peak: float = 0.282
+    short_store_clocks: float = 0.0449
+    pack_share: float = 2.09  # of the bandwidth of DRAM
+    dram_share: float = 0.475
+    any_rate: float = 1.0  # clocks of a phase, over those predicted
+    bulk_rate: float = 1.1
 
 
 CONSTANTS = Constants()
@@ -87,27 +90,18 @@ class Rate:
     together: float
     blocks: int
 
-    def clocks(self, blocks: int) -> float:
-        """Of `blocks` at a time, in between by a straight line."""
-        if self.blocks == 1:
-            return self.alone
-        share = (min(blocks, self.blocks) - 1) / (self.blocks - 1)
-        return self.alone + (self.together - self.alone) * share
-
 
 # Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture.
 RATES = {
     "128x128x16/8x16x1": Rate(alone=4703, together=6561, blocks=2),
     "128x64x32/8x16x2": Rate(alone=4978, together=6270, blocks=2),
     "64x128x32/8x16x2": Rate(alone=4726, together=6046, blocks=2),
-    "64x64x32/8x16x4": Rate(alone=1796, together=3246, blocks=2),
     "64x64x32/8x8x4": Rate(alone=2015, together=3543, blocks=2),
     "64x32x64/8x8x8": Rate(alone=2177, together=3638, blocks=2),
     "128x32x32/8x8x4": Rate(alone=2104, together=3580, blocks=2),
     "32x128x32/4x8x2": Rate(alone=2051, together=5354, blocks=3),
     "32x32x64/4x8x8": Rate(alone=1572, together=3565, blocks=3),
     "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
-    "64x128x64/8x16x4": Rate(alone=5292, together=5292, blocks=1),
     "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
     "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
     "96x48x64/12x12x8": Rate(alone=3097, together=3097, blocks=1),
@@ -130,7 +124,15 @@ class _Machine:
 
 
 def plan_for(device: Device, product: Product) -> Plan:
-    """The launches of the path with the shortest estimate, on a device of sm_80 or later."""
+    """The launches of the path with the shortest estimate.
+
+    Raises UnavailableError for a device before sm_80, which has no asynchronous copies.
+    """
+    if _capability(device) < OLDEST:
+        raise UnavailableError(
+            f"paths need sm_{OLDEST} or later, and {device.name} is {device.sm_arch}: "
+            "choose a rung of the ladder, such as double-buffered"
+        )
     _, make, arguments = min(candidates(device, product, is_pruned=True), key=_seconds)
     return make(product, *arguments)
 
@@ -152,7 +154,7 @@ def candidates(
     *,
     is_pruned: bool = False,
 ) -> list[Candidate]:
-    """All that the dispatcher weighs; if `is_pruned`, without most of those that cannot be shortest.
+    """All that the dispatcher weighs; if `is_pruned`, without some that cannot be shortest.
 
     Those with bulk copies need sm_90.
     """
@@ -160,23 +162,26 @@ def candidates(
         device.sm_count,
         device.boost_clock_hz,
         device.fp32_lanes_per_sm,
-        device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0],
-        constants.l2_share * (device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1]),
-        int(device.sm_arch[3:5] if device.sm_arch[3] != "1" else device.sm_arch[3:6])
-        >= OLDEST_OF_BULK,
+        constants.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
+        device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
+        _capability(device) >= OLDEST_OF_BULK,
     )
     found: list[Candidate] = []
     if product.m <= MOST_ROWS or product.n <= MOST_ROWS:
         _weigh_few_rows(found, machine, product, constants)
     if product.k <= MOST_SHORT_K:
         _weigh_short_k(found, machine, product, constants)
-    _weigh_tiles(found, machine, product, constants, _ANY, 0.0, is_pruned)
-    if machine.has_bulk:
+    if machine.has_bulk:  # first those that leave most others out
         packing = _packing_s(machine, product, constants)
-        _weigh_tiles(found, machine, product, constants, _BULK, packing, is_pruned)
         if product.batch == 1:
             _weigh_streams(found, machine, product, constants, packing)
+        _weigh_tiles(found, machine, product, constants, _BULK, packing, is_pruned)
+    _weigh_tiles(found, machine, product, constants, _ANY, 0.0, is_pruned)
     return found
+
+
+def _capability(device: Device) -> int:
+    return int(device.sm_arch.removeprefix("sm_"))
 
 
 def _seconds(candidate: Candidate) -> float:
@@ -228,14 +233,15 @@ def _weigh_tiles(
     )
     start_s, memory_s = c.launch_s + packing_s, product.matrix_bytes / machine.dram
     best = min(map(_seconds, found), default=inf) if is_pruned else inf
-    block_clocks = c.bulk_block_clocks if rows is _BULK else c.block_clocks
-    for make, tile, bm, bn, bk, slices, alone, together, resident in rows:
+    is_bulk = rows is _BULK
+    block_clocks = c.bulk_block_clocks if is_bulk else c.block_clocks
+    scale = c.bulk_rate if is_bulk else c.any_rate
+    for make, tile, bm, bn, bk, slices, predicted_alone, predicted, resident in rows:
+        alone, together = scale * predicted_alone, scale * predicted
         tiles = -(-m // bm) * -(-n // bn) * batch
         phases, elements, slots = -(-k // bk), bm * bn, sms * resident
         each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
-        loads_s = FLOAT_BYTES * tiles * k * (bm + bn) / machine.l2
-        floor_s = loads_s if loads_s > memory_s else memory_s
-        if start_s + max(floor_s, tiles * phases * together / slots / clock_hz) >= best:
+        if start_s + max(memory_s, tiles * phases * together / slots / clock_hz) >= best:
             continue
         numbers = {1}
         if tiles < 4 * slots:
@@ -260,7 +266,7 @@ def _weigh_tiles(
                 clocks += (
                     c.ticket_clocks + splits * FLOAT_BYTES * elements / c.ticket_bytes_per_clock
                 )
-            seconds += max(clocks / clock_hz, floor_s)
+            seconds += max(clocks / clock_hz, memory_s)
             found.append((seconds, make, (tile, splits)))
             if is_pruned and seconds < best:
                 best = seconds
@@ -284,7 +290,8 @@ def _weigh_streams(
         bm, bn = 16 * rows, 128
         tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn)
         depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
-        clocks = tiles * bm * bn * depth / (machine.lanes * STREAMED_SHARES[rows] * machine.sms)
+        share = STREAMED_SHARES[rows] / c.bulk_rate
+        clocks = tiles * bm * bn * depth / (machine.lanes * share * machine.sms)
         clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / workers)
         if shared := tiles % workers:
             clocks += c.worker_clocks + c.sum_of_worker_clocks * workers / shared
@@ -333,8 +340,7 @@ def _weigh_short_k(
         work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak
         clocks = c.short_clocks + phases * max(c.short_phase_clocks, work)
         clocks += together * c.short_store_clocks * bm * bn
-        loads_s = FLOAT_BYTES * blocks * product.k * (bm + bn) / machine.l2
-        floor_s = max(loads_s, product.matrix_bytes / machine.dram)
+        floor_s = product.matrix_bytes / machine.dram
         found.append(
             (
                 c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s),

@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
-from kernels.product import Product
+from kernels.product import Matrix, Product
 from kernels.tilings import BULK_DEPTH, SPLIT_DEPTH
 
 Operand = Literal["A", "B", "C", "workspace"]
@@ -25,10 +25,10 @@ _INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 
 PAD = 4  # floats behind a row of a tile in shared memory, any_layout.cu
 COLUMNS_OF_FEW_ROWS = {True: 32, False: 128}  # of a block, by whether B is stored along k
-MOST_ROWS = 16  # of few_rows.cu
-ROWS_OF_FEW_ROWS = (1, 2, 4, 8, 16)
+MOST_ROWS = 8  # of few_rows.cu
+ROWS_OF_FEW_ROWS = (1, 2, 4, 8)
 MOST_TICKETED = 8  # splits that the last block adds; of more, a second launch adds the sums
-MOST_SHORT_K = 256  # beyond it short_k.cu is not considered
+MOST_SHORT_K = 96  # beyond it short_k.cu is not considered
 PACK_TILE = 64
 TICKETS_ALIGNMENT = 128  # bytes
 
@@ -90,7 +90,8 @@ class Plan:
     label: str  #: path and parameters, such as "any-layout:64x64x32,splits=4"
     launches: tuple[PathLaunch, ...]
     workspace_bytes: int = 0
-    #: First bytes of the workspace that must be zero before the first launch. The last leaves them so.
+    #: First bytes of the workspace that must be zero before the first launch. They are zero again
+    #: after the last.
     zeroed_bytes: int = 0
 
 
@@ -134,7 +135,6 @@ ANY_TILES = (
     Tile(bm=128, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3),
     Tile(bm=128, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3),
     Tile(bm=64, bn=128, bk=32, tm=8, tn=16, slices=2, stages=3),
-    Tile(bm=64, bn=64, bk=32, tm=8, tn=16, slices=4, stages=3),
     Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=4, stages=3),
     Tile(bm=64, bn=32, bk=64, tm=8, tn=8, slices=8, stages=3),
     Tile(bm=128, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
@@ -143,12 +143,11 @@ ANY_TILES = (
 )
 BULK_TILES = (
     Tile(bm=128, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=4, stages=4, is_bulk=True),
-    Tile(bm=64, bn=128, bk=SPLIT_DEPTH, tm=8, tn=16, slices=4, stages=4, is_bulk=True),
     Tile(bm=64, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=8, stages=4, is_bulk=True),
     Tile(bm=64, bn=32, bk=SPLIT_DEPTH, tm=8, tn=8, slices=8, stages=5, is_bulk=True),
     Tile(bm=96, bn=48, bk=SPLIT_DEPTH, tm=12, tn=12, slices=8, stages=5, is_bulk=True),
 )
-SHORT_TILES = ((8, 4), (4, 2), (2, 1), (8, 1), (1, 4))  # rows and columns of a thread of short_k.cu
+SHORT_TILES = ((8, 4), (4, 2), (2, 1))  # rows and columns of a thread of short_k.cu
 STREAMED_ROWS = (8, 10)  # of a thread of streamed.cu
 STREAMED_STAGES = 3
 STREAMED_THREADS = 128
@@ -190,7 +189,7 @@ def any_layout(product: Product, tile: Tile, splits: int) -> Plan:
             *(np.int32(splits), np.int32(by_ticket), Pointer("workspace")),
         ),
     )
-    launches = (launch,)
+    launches: tuple[PathLaunch, ...] = (launch,)
     if not by_ticket:
         launches += (_sums(product, tile, "any_layout.cu", defines, tiles, splits, 0),)
     return Plan(
@@ -240,14 +239,14 @@ def _sums(
             Pointer("C"),
             *map(np.int32, (product.m, product.n, product.ldc)),
             np.int64(product.stride_c),
-            *FACTORS,
+            FACTORS[1],
             *(np.int32(splits), Pointer("workspace", offset)),
         ),
     )
 
 
 def few_rows(product: Product, splits: int, depth: int) -> Plan:
-    """At most 16 rows or columns of C; `splits` blocks, each with `depth` of K, share columns."""
+    """At most 8 rows or columns of C; `splits` blocks, each with `depth` of K, share columns."""
     turned = product.n < product.m  # a few columns of C are a few rows of its transpose
     if turned:
         rows, columns = product.n, product.m
@@ -342,7 +341,7 @@ def must_pack(product: Product) -> tuple[bool, bool]:
 def _packed(product: Product, begin: int) -> _Packed:
     places, pitches, strides, tiles, end = [], [], [], [], begin
     arguments: list[Argument] = []
-    sides = (
+    sides: tuple[tuple[Operand, Matrix, bool, int, int], ...] = (
         ("A", product.a, product.transpose_a, product.stride_a, product.k),
         ("B", product.b, product.transpose_b, product.stride_b, product.n),
     )

@@ -135,10 +135,10 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     }
 
     float4 total[OWN];
-    add_slices(sum, total, reinterpret_cast<float*>(shared));
+    add_slices(sum, total, reinterpret_cast<float*>(shared), alpha);
     if (splits > 1 && !add_splits(total, tile, splits, workspace, by_ticket)) return;
     __syncthreads();  // nobody reads tiles or sums of slices any more
-    store(total, 0, tile, C + blockIdx.z * stride_c, M, N, ldc, alpha, beta, reinterpret_cast<float*>(shared));
+    store(total, 0, tile, C + blockIdx.z * stride_c, M, N, ldc, beta, reinterpret_cast<float*>(shared));
 }
 
 #include "sums.cuh"

@@ -26,7 +26,7 @@
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, COLUMNS = 4;  // of a thread or warp
 constexpr int BLOCK_COLUMNS = B_ALONG_K ? WARPS * COLUMNS : 32 * COLUMNS;
-constexpr int DEPTH = ROWS > 8 && !B_ALONG_K ? 128 : 512;  // columns of A in shared memory
+constexpr int DEPTH = ROWS < 8 ? 2048 / ROWS : 512;  // columns of A in shared memory
 constexpr int UNROLL = ROWS > 4 ? 4 : 8;                  // k of a thread at a time
 constexpr int PASSES = !QUADS ? 1 : ROWS > 4 ? 2 : 4;      // over the lanes of a warp, at a time
 

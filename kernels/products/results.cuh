@@ -36,13 +36,15 @@ __device__ int column_of_quad(int q) { return q * 4 % TN * LANES_N; }
 __device__ int quad_of(int n) { return DEALT_OUT ? threadIdx.x / SLICE + n * SLICES : threadIdx.x / SLICE * OWN + n; }
 __device__ bool owns(int n) { return QUADS % SLICES == 0 || quad_of(n) < QUADS; }
 
-__device__ void add_slices(const float (&sum)[TM][TN], float4 (&total)[OWN], float* parts)
+// Times alpha, so that the sums of the loop need not lie in quads of registers: every multiply-add would read
+// two registers of one bank (rung 16).
+__device__ void add_slices(const float (&sum)[TM][TN], float4 (&total)[OWN], float* parts, float alpha)
 {
     if constexpr (SLICES == 1) {
 #pragma unroll
         for (int n = 0; n < OWN; ++n) {
             const float* const first = &sum[n * 4 / TN][n * 4 % TN];
-            total[n] = make_float4(first[0], first[1], first[2], first[3]);
+            total[n] = make_float4(alpha * first[0], alpha * first[1], alpha * first[2], alpha * first[3]);
         }
     } else {
         const int slice = threadIdx.x / SLICE, thread = threadIdx.x % SLICE;
@@ -61,6 +63,7 @@ __device__ void add_slices(const float (&sum)[TM][TN], float4 (&total)[OWN], flo
                     const int first = quad_of(n) * 4;
                     add(total[n], make_float4(part(s, first), part(s, first + 1), part(s, first + 2), part(s, first + 3)));
                 }
+            total[n] = make_float4(alpha * total[n].x, alpha * total[n].y, alpha * total[n].z, alpha * total[n].w);
         }
     }
 }
@@ -99,7 +102,7 @@ __device__ bool add_splits(float4 (&total)[OWN], const Tile& tile, int splits, c
 constexpr int PAIR = !DEALT_OUT && TN / 4 % 2 == 0 && OWN % 2 == 0 ? 2 : 1, STAGE_ROW = 16 * PAIR + 4, STAGE_FLOATS = LANES_M * STAGE_ROW;
 
 template <int COUNT>  // of a thread's quads, from its quad `first` on
-__device__ void store(const float4 (&total)[COUNT], int first, const Tile& tile, float* C, int M, int N, int ldc, float alpha, float beta, float* stage)
+__device__ void store(const float4 (&total)[COUNT], int first, const Tile& tile, float* C, int M, int N, int ldc, float beta, float* stage)
 {
     const int t = threadIdx.x, lane = t % 32;
     const int row_of = tile.first_row + row_of_warp(t), col_of = tile.first_col + column_of_warp(t);
@@ -123,8 +126,8 @@ __device__ void store(const float4 (&total)[COUNT], int first, const Tile& tile,
                 if (begin + n >= COUNT) break;
                 const float4 sum = total[begin + n];
                 if (float4* const to = place(begin + n))
-                    *to = make_float4(alpha * sum.x + beta * old[n].x, alpha * sum.y + beta * old[n].y,
-                                      alpha * sum.z + beta * old[n].z, alpha * sum.w + beta * old[n].w);
+                    *to = make_float4(sum.x + beta * old[n].x, sum.y + beta * old[n].y,
+                                      sum.z + beta * old[n].z, sum.w + beta * old[n].w);
             }
         }
         return;
@@ -151,6 +154,6 @@ __device__ void store(const float4 (&total)[COUNT], int first, const Tile& tile,
 #pragma unroll
         for (int r = 0; r < LANES_M; r += ROWS_AT_ONCE)
             if (r * TOGETHER < left)
-                c[size_t(r * TOGETHER) * ldc] = alpha * own[(r + lane / WIDTH) * STAGE_ROW + lane % WIDTH] + beta * old[r / ROWS_AT_ONCE];
+                c[size_t(r * TOGETHER) * ldc] = own[(r + lane / WIDTH) * STAGE_ROW + lane % WIDTH] + beta * old[r / ROWS_AT_ONCE];
     }
 }

@@ -71,9 +71,12 @@ sgemm_sliced(const __grid_constant__ TensorMap A, const __grid_constant__ Tensor
 
 #include "sliced_loop.cuh"
 
+#pragma unroll
+    for (int n = 0; n < OWN; ++n)
+        total[n] = make_float4(alpha * total[n].x, alpha * total[n].y, alpha * total[n].z, alpha * total[n].w);
     if (splits > 1 && !add_splits(total, tile, splits, workspace, by_ticket)) return;
     __syncthreads();  // nobody reads tiles or sums of slices any more
-    store(total, 0, tile, C + blockIdx.z * stride_c, M, N, ldc, alpha, beta, reinterpret_cast<float*>(ring_of_tiles));
+    store(total, 0, tile, C + blockIdx.z * stride_c, M, N, ldc, beta, reinterpret_cast<float*>(ring_of_tiles));
 }
 
 #include "sums.cuh"

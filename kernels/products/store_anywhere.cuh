@@ -1,6 +1,7 @@
-                // Where rows of C do not begin on 16 bytes, two quads of 8 rows go through `staging`, so that lanes store
-                // neighbours. All loads of old C of a row come before its stores.
-                float (&own)[LANES_M][STAGE_ROW] = staging[warp];
+                // Where rows of C do not begin on 16 bytes, quads of 8 rows go through `staging`, so that lanes store
+                // neighbours; times alpha, so that the sums themselves need not lie in quads of registers, as those of
+                // rung 16. All loads of old C of a row come before its stores.
+                float (&own)[LANES_M][4 * LANES_N] = staging[warp];
 #pragma unroll
                 for (int i = 0; i < TM; ++i) {
                     if (by_quads) {
@@ -20,26 +21,27 @@
                                                 alpha * sum[i][j + 2] + beta * old[j / 4].z, alpha * sum[i][j + 3] + beta * old[j / 4].w);
                         continue;
                     }
-                    const int first = first_row + c_row - lane_m + i * LANES_M, col = first_col + c_col - lane_n * 4 + t % 32;
+                    // lanes have 2 rows of 16 columns, r and r + 1 of the 8
+                    const int r = t % 32 / 16, first = first_row + c_row - lane_m + i * LANES_M + r;
+                    const int col = first_col + c_col - lane_n * 4 + t % 16;
                     float* const c = C + size_t(first) * pitch_c + col;
-                    float old[TN / 8][LANES_M] = {};
+                    float old[TN / 4][LANES_M / 2] = {};
                     if (beta != 0.0f)
 #pragma unroll
-                        for (int j = 0; j < TN; j += 8)
+                        for (int j = 0; j < TN; j += 4)
 #pragma unroll
-                            for (int r = 0; r < LANES_M; ++r)
-                                if (first + r < M && col + j * LANES_N < N) old[j / 8][r] = c[size_t(r) * pitch_c + j * LANES_N];
+                            for (int down = 0; down < LANES_M; down += 2)
+                                if (first + down < M && col + j * LANES_N < N)
+                                    old[j / 4][down / 2] = c[size_t(down) * pitch_c + j * LANES_N];
 #pragma unroll
-                    for (int j = 0; j < TN; j += 8) {
-                        __syncwarp();  // the last quads are stored
-#pragma unroll
-                        for (int p = 0; p < 8; p += 4)
-                            *reinterpret_cast<float4*>(&own[lane_m][lane_n * 4 + p * LANES_N]) =
-                                make_float4(sum[i][j + p], sum[i][j + p + 1], sum[i][j + p + 2], sum[i][j + p + 3]);
+                    for (int j = 0; j < TN; j += 4) {
+                        __syncwarp();  // the last quad is stored
+                        *reinterpret_cast<float4*>(&own[lane_m][lane_n * 4]) =
+                            make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
                         __syncwarp();
 #pragma unroll
-                        for (int r = 0; r < LANES_M; ++r)
-                            if (first + r < M && col + j * LANES_N < N)
-                                c[size_t(r) * pitch_c + j * LANES_N] = alpha * own[r][t % 32] + beta * old[j / 8][r];
+                        for (int down = 0; down < LANES_M; down += 2)
+                            if (first + down < M && col + j * LANES_N < N)
+                                c[size_t(down) * pitch_c + j * LANES_N] = own[down + r][t % 16] + beta * old[j / 4][down / 2];
                     }
                 }

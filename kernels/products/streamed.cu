@@ -46,8 +46,7 @@ sgemm_streamed(const __grid_constant__ TensorMap A, const __grid_constant__ Tens
         *reinterpret_cast<volatile int*>(ring_of_tiles) = number;
     }
     __syncthreads();
-    constexpr int STAGE_ROW = 8 * LANES_N + 4;
-    __shared__ __align__(16) float staging[WARPS][LANES_M][STAGE_ROW];
+    __shared__ __align__(16) float staging[WARPS][LANES_M][4 * LANES_N];  // more would leave room for one block only
 #include "workers.cuh"
     const int block = *reinterpret_cast<volatile int*>(ring_of_tiles);
     __syncthreads();  // everyone knows the number: the ring may be filled

@@ -1,6 +1,6 @@
 // For many splits, whose blocks leave their sums: each block adds THREADS quads of a tile.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sgemm_sums(float* __restrict__ C, int M, int N, int ldc, long long stride_c, float alpha, float beta, int splits,
+sgemm_sums(float* __restrict__ C, int M, int N, int ldc, long long stride_c, float beta, int splits,
            const char* __restrict__ workspace)
 {
     __shared__ __align__(16) float stage[WARPS * STAGE_FLOATS];
@@ -10,5 +10,5 @@ sgemm_sums(float* __restrict__ C, int M, int N, int ldc, long long stride_c, flo
     float4 total[1] = {};
 #pragma unroll 16
     for (int split = 0; split < splits; ++split) add(total[0], __ldcg(sums + split * TILE_QUADS));
-    store(total, n, tile, C + blockIdx.z * stride_c, M, N, ldc, alpha, beta, stage);
+    store(total, n, tile, C + blockIdx.z * stride_c, M, N, ldc, beta, stage);
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats], arch:
         for one in launch.arguments
         if isinstance(one, Pointer) and one.offset_bytes
     }
-    arguments = []
+    arguments: list[Any] = []
     for one in launch.arguments:
         if isinstance(one, Pointer):
             arguments.append(parts.get((one.of, one.offset_bytes), buffers[one.of]))
@@ -75,13 +76,13 @@ def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats], arch:
     )
     plain = [one for one in arguments if isinstance(one, np.ndarray)]
     seen: list[Floats] = []  # each buffer once, a map's own only if it is no argument
-    for one in arguments:
-        array = one.array if isinstance(one, TensorMap) else one
-        is_shared = isinstance(one, TensorMap) and any(array is other for other in plain)
-        if isinstance(array, np.ndarray) and not is_shared:
-            if not any(array is other for other in seen):
-                seen.append(array)
-    results = dict(zip(map(id, seen), execution.outputs, strict=True))
+    for argument in arguments:
+        array = argument.array if isinstance(argument, TensorMap) else argument
+        is_shared = array is not argument and any(array is other for other in plain)
+        is_seen = is_shared or any(array is other for other in seen)
+        if isinstance(array, np.ndarray) and not is_seen:
+            seen.append(array)
+    results: dict[int, Any] = dict(zip(map(id, seen), execution.outputs, strict=True))
     for one, argument in zip(launch.arguments, arguments, strict=True):
         if isinstance(one, Pointer):
             begin = one.offset_bytes // FLOAT_BYTES

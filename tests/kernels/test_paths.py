@@ -1,11 +1,11 @@
-"""Every path computes ragged products of every layout, reads no C for beta = 0, writes nothing else."""
+"""Every path computes ragged products of every layout, and writes nothing beside C."""
 
 import numpy as np
 import pytest
 
 from kernels.paths import ANY_TILES, BULK_TILES, any_layout, few_rows, sliced, streamed
 from kernels.product import Product
-from toolkit.rungs.simulated_paths import simulate_plan
+from validation.products.simulated import simulate_plan
 
 GUARD = 64  # floats before and behind each matrix
 ROUNDING = 2.0**-24
@@ -96,7 +96,7 @@ def test_a_few_rows_or_columns(layout, sizes):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("rows", [1, 8, 16])
+@pytest.mark.parametrize("rows", [1, 8])
 def test_every_number_of_rows(rows, layout):
     one = product(layout, m=rows, n=132, k=1040, batch=2, alpha=-1.0)
     check(one, few_rows(one, 1, 1088))

@@ -1,0 +1,104 @@
+"""Loop rates of the paths' kernels, as the model of an SM predicts them: the numbers of `RATES`.
+
+    python -m benchmarks.path_rates [--device h200]
+
+A wave of blocks, one or as many as fit on each SM, is predicted at K = 256 and at K = 512; the
+difference is the time of the phases between. No GPU; each of the numbers takes up to a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+
+from analysis.devices import Device, find_device
+from kernels.path_times import RATES
+from kernels.paths import (
+    ANY_TILES,
+    BULK_TILES,
+    Factor,
+    Plan,
+    Pointer,
+    TensorMapOf,
+    Tile,
+    any_layout,
+    sliced,
+)
+from kernels.product import Product
+from toolkit.execution.simulate import simulate
+from toolkit.launch.tensor_map import TensorMap
+
+DEPTHS = 256, 512
+DOWN = 12  # tiles of a wave: 132 SMs are 12 x 11
+
+
+def predicted_s(product: Product, plan: Plan, device: Device) -> float:
+    """Predicted time of the first launch of a plan."""
+    launch = plan.launches[0]
+    sizes = {"A": product.a.span, "B": product.b.span, "C": product.c.span}
+    sizes["workspace"] = max(plan.workspace_bytes // 4, 4)
+    buffers = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
+    arguments: list[Any] = []
+    for one in launch.arguments:
+        if isinstance(one, Pointer):
+            arguments.append(buffers[one.of])
+        elif isinstance(one, TensorMapOf):
+            arguments.append(
+                TensorMap(
+                    buffers[one.pointer.of],
+                    one.box,
+                    swizzle=one.swizzle_bytes,
+                    shape=one.shape,
+                    pitches=one.pitches_bytes,
+                )
+            )
+        elif isinstance(one, Factor):
+            arguments.append(np.float32(one.name == "alpha"))
+        else:
+            arguments.append(one)
+    execution = simulate(
+        launch.source,
+        launch.entry,
+        grid=launch.grid,
+        block=launch.block,
+        dynamic_shared_bytes=launch.dynamic_shared_bytes,
+        arguments=arguments,
+        device=device,
+        defines=launch.defines,
+        blocks="representative",
+        outputs=False,
+    )
+    assert execution.predicted is not None
+    return execution.predicted.time_s
+
+
+def clocks_of_phase(tile: Tile, blocks: int, device: Device) -> float:
+    """Clocks in which an SM computes a phase of each of its `blocks`."""
+    make = sliced if tile.is_bulk else any_layout
+    across = device.sm_count // DOWN * blocks
+    times = []
+    for k in DEPTHS:
+        product = Product(m=tile.bm * DOWN, n=tile.bn * across, k=k)
+        times.append(predicted_s(product, make(product, tile, 1), device))
+    phases = (DEPTHS[1] - DEPTHS[0]) // tile.bk
+    return (times[1] - times[0]) * device.boost_clock_hz / phases
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="h200")
+    device = find_device(parser.parse_args().device)
+    for tile in (*ANY_TILES, *BULK_TILES):
+        known = RATES.get(f"{tile.name} bulk" if tile.is_bulk else tile.name) or RATES[tile.name]
+        for blocks in sorted({1, known.blocks}):
+            kind = "bulk" if tile.is_bulk else "any"
+            clocks = clocks_of_phase(tile, blocks, device)
+            print(f"{kind} {tile.name}, {blocks} per SM: {clocks:.0f} clocks", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The choice of a path: for every product and device, by estimates, without a table of shapes."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.devices import DEVICES, find_device
+from analysis.errors import ShapeError
+from kernels.path_times import basis, candidates, plan_for
+from kernels.paths import BULK_TILES, MOST_TICKETED, Factor, Pointer, TensorMapOf, sliced
+from kernels.product import Product
+from validation.products.law import products
+
+H200 = find_device("h200")
+MODERN = [one for one in DEVICES.values() if int(one.sm_arch.removeprefix("sm_")) >= 80]
+MOST_GRID = 65_535  # blocks along y and z
+
+
+def label(device=H200, **sizes):
+    return plan_for(device, Product(**sizes)).label.partition(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "path"),
+    [
+        ({"m": 1, "n": 4096, "k": 4096}, "few-rows"),
+        ({"m": 4096, "n": 2, "k": 4096}, "few-rows"),
+        ({"m": 8, "n": 8, "k": 8}, "short-k"),
+        ({"m": 8000, "n": 300, "k": 4}, "short-k"),
+        ({"m": 511, "n": 511, "k": 511, "batch": 40}, "any-layout"),
+        ({"m": 4096, "n": 4096, "k": 4096}, "bulk"),
+        ({"m": 8191, "n": 8191, "k": 8191}, "bulk"),
+        ({"m": 8192, "n": 8192, "k": 8192, "transpose_a": True}, "bulk"),
+    ],
+)
+def test_a_path_for_each_kind_of_product(sizes, path):
+    assert label(**sizes) == path
+
+
+def test_what_bulk_copies_cannot_read_is_packed_first():
+    aligned = plan_for(H200, Product(m=4096, n=4096, k=4096))
+    odd = plan_for(H200, Product(m=4097, n=4097, k=4097))
+    assert [one.file for one in aligned.launches] == ["streamed.cu"]
+    assert [one.file for one in odd.launches] == ["pack.cu", "streamed.cu"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    device=st.sampled_from(MODERN),
+    m=st.integers(1, 20_000),
+    n=st.integers(1, 20_000),
+    k=st.integers(1, 20_000),
+    batch=st.integers(1, 64),
+    transposes=st.tuples(st.booleans(), st.booleans()),
+)
+def test_launches_are_legal(device, m, n, k, batch, transposes):
+    product = Product(
+        m=m, n=n, k=k, batch=batch, transpose_a=transposes[0], transpose_b=transposes[1]
+    )
+    plan = plan_for(device, product)
+    assert plan.zeroed_bytes <= plan.workspace_bytes
+    for launch in plan.launches:
+        assert launch.grid[0] < 2**31
+        assert max(launch.grid[1:]) <= MOST_GRID
+        assert launch.block <= 1024
+        assert launch.dynamic_shared_bytes <= device.shared_bytes_per_block_optin
+        for argument in launch.arguments:
+            if isinstance(argument, TensorMapOf):
+                assert int(device.sm_arch.removeprefix("sm_")) >= 90
+                assert all(pitch % 16 == 0 for pitch in argument.pitches_bytes)
+                assert argument.pointer.offset_bytes % 16 == 0
+            if isinstance(argument, Pointer) and argument.of == "workspace":
+                assert argument.offset_bytes <= plan.workspace_bytes
+
+
+def test_pruning_leaves_the_shortest():
+    for case in products()[::7]:
+        shortest = min(candidates(H200, case.product), key=lambda one: one[0])
+        pruned = min(candidates(H200, case.product, is_pruned=True), key=lambda one: one[0])
+        assert pruned == shortest
+
+
+def test_a_plan_does_not_depend_on_alpha_and_beta():
+    product = Product(m=300, n=200, k=5000)
+    plan = plan_for(H200, product)
+    assert plan == plan_for(H200, replace(product, alpha=2.0, beta=-1.0))
+    assert Factor("beta") in plan.launches[-1].arguments
+
+
+def test_many_splits_are_added_by_a_second_launch():
+    plan = plan_for(H200, Product(m=64, n=64, k=65_536))
+    assert [one.entry for one in plan.launches][-1] == "sgemm_sums"
+    assert int(plan.label.partition("splits=")[2].partition(",")[0]) > MOST_TICKETED
+    assert plan.zeroed_bytes == 0  # no tickets
+
+
+def test_an_operand_that_a_batch_shares_is_packed_once():
+    sizes = {"m": 1001, "n": 1001, "k": 4001, "batch": 3}
+    own, shared = (
+        sliced(Product(**sizes, **strides), BULK_TILES[0], 1)
+        for strides in ({}, {"stride_a": 0, "stride_b": 0})
+    )
+    copies = 4 * 4004 * 1001 + 4 * 4001 * 1004  # of one A and one B, rows of whole quads
+    assert copies <= shared.workspace_bytes < copies + 512
+    assert 3 * copies <= own.workspace_bytes < 3 * copies + 512
+
+
+def test_the_basis_is_said():
+    assert "loop rates" in basis(H200)
+    unknown = replace(H200, dram_bytes_per_s=None)
+    assert "bandwidths of an H100" in basis(unknown)
+    assert plan_for(unknown, Product(m=100, n=100, k=100)).launches
+
+
+def test_strides_that_overlap_are_refused():
+    with pytest.raises(ShapeError, match="lda = 3 is less than the 4 columns of A: give 4 or more"):
+        Product(m=2, n=2, k=4, lda=3)
+    with pytest.raises(ShapeError, match="stride_c = 0 is less than the 4 floats of C"):
+        Product(m=2, n=2, k=4, batch=2, stride_c=0)
