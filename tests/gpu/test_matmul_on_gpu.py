@@ -236,7 +236,11 @@ extern "C" __global__ void hold(volatile int* stop, long long most_ns)
 
 @pytest.fixture
 def half_of_the_sms(torch):
-    """A kernel that holds half of the SMs, one block each, until the test ends, or for 60 s."""
+    """A kernel that holds half of the SMs, one block each, until the test ends, or for 8 s.
+
+    A kernel that is launched for the first time meanwhile is loaded first, for which the GPU must
+    be idle: all that a test launches must have run before.
+    """
     cupy = pytest.importorskip("cupy")
     properties = torch.cuda.get_device_properties(0)
     kernel = cupy.RawKernel(HOLD, "hold")
@@ -245,16 +249,16 @@ def half_of_the_sms(torch):
     stop = cupy.zeros(1, np.int32)
     stream = cupy.cuda.Stream(non_blocking=True)
     releasing = cupy.cuda.Stream(non_blocking=True)
+    stop.data.memset_async(0, 4, releasing)
 
     def start():
         cupy.cuda.Device(0).synchronize()
         with stream:
             blocks = properties.multi_processor_count // 2
-            kernel((blocks,), (1024,), (stop, np.int64(60_000_000_000)), shared_mem=shared)
+            kernel((blocks,), (1024,), (stop, np.int64(8_000_000_000)), shared_mem=shared)
 
     yield start, lambda: not stream.done
-    with releasing:
-        stop.fill(1)
+    stop.data.memset_async(1, 4, releasing)
     releasing.synchronize()
     stream.synchronize()
 
@@ -266,11 +270,12 @@ def test_two_streams_beside_a_kernel_that_holds_half_of_the_sms(torch, half_of_t
     expected = [matmul(a, b) for a, b in inputs]
     outs = [[torch.empty_like(one) for one in expected] for _ in streams]
     wrong = [torch.zeros((), dtype=torch.int64, device="cuda") for _ in streams]
-    for stream, own in zip(streams, outs, strict=True):  # kernels and workspaces are loaded
+    torch.cuda.synchronize()
+    for stream, own, count in zip(streams, outs, wrong, strict=True):  # all kernels are loaded
         with torch.cuda.stream(stream):
-            for (a, b), out in zip(inputs, own, strict=True):
-                matmul(a, b, out)
-                out.isnan().sum()
+            for number, (a, b) in enumerate(inputs):
+                matmul(a, b, own[number])
+                count.add_((own[number] != expected[number]).sum())
     start()
     for call in range(1000):
         number = call % len(inputs)
