@@ -1,5 +1,6 @@
 """`toolkit.matmul` on a GPU: arrays of three libraries, streams, threads and graphs."""
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -221,7 +222,12 @@ def test_the_same_call_returns_the_same_bits(torch, shape):
     assert all(torch.equal(matmul(a, b), first) for _ in range(20))
 
 
-HOLD = """
+BESIDE_A_KERNEL_THAT_HOLDS_SMS = """
+import cupy
+import numpy as np
+from toolkit import matmul
+
+hold = cupy.RawKernel(r'''
 extern "C" __global__ void hold(volatile int* stop, long long most_ns)
 {
     extern __shared__ char room[];
@@ -231,65 +237,72 @@ extern "C" __global__ void hold(volatile int* stop, long long most_ns)
     while (!*stop && now - begin < most_ns);
     if (now == 0) room[threadIdx.x] = 1;
 }
+''', "hold")
+device = cupy.cuda.Device(0)
+shared = device.attributes["MaxSharedMemoryPerBlockOptin"]  # so that an SM has room for one block
+hold.max_dynamic_shared_size_bytes = shared
+blocks = device.attributes["MultiProcessorCount"] // 2
+stop = cupy.zeros(1, np.int32)
+holding, releasing, *streams = (cupy.cuda.Stream(non_blocking=True) for _ in range(4))
+
+random = np.random.default_rng(1)
+inputs, expected = [], []
+for m, n, k in SHAPES:
+    a, b = (cupy.asarray(random.uniform(-1, 1, of).astype(np.float32)) for of in ((m, k), (k, n)))
+    inputs.append((a, b))
+    expected.append(cupy.zeros((m, n), np.float32))
+for call in range(1000):  # each adds to what the last one left, so that every call counts
+    matmul(*inputs[call % 5], expected[call % 5], beta=1.0)
+outs = [[cupy.zeros_like(one) for one in expected] for _ in streams]
+device.synchronize()
+for stream, own in zip(streams, outs):  # kernels are loaded, which needs an idle GPU
+    with stream:
+        for pair, out in zip(inputs, own):
+            matmul(*pair, out, beta=1.0)
+            out.data.memset_async(0, out.nbytes, stream)
+stop.data.memset_async(0, 4, releasing)
+device.synchronize()
+with holding:
+    hold((blocks,), (1024,), (stop, np.int64(20_000_000_000)), shared_mem=shared)
+for call in range(1000):
+    for stream, own in zip(streams, outs):
+        with stream:
+            matmul(*inputs[call % 5], own[call % 5], beta=1.0)
+for stream in streams:
+    stream.synchronize()
+held = not holding.done
+stop.data.memset_async(1, 4, releasing)
+device.synchronize()
+for own in outs:
+    for out, right in zip(own, expected):
+        assert (out == right).all()
+assert held, "the kernel that holds SMs had ended"
+print("right")
 """
 
 
-@pytest.fixture
-def half_of_the_sms(torch):
-    """A kernel that holds half of the SMs, one block each, until the test ends, or for 8 s.
+def run_alone(program, **environment):
+    """Run a program in a process of its own, which prints "right"."""
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | environment,
+    )
+    assert (found.stdout, found.returncode) == ("right\n", 0), found.stderr
 
-    A kernel that is launched for the first time meanwhile is loaded first, for which the GPU must
-    be idle: all that a test launches must have run before.
+
+def test_two_streams_beside_a_kernel_that_holds_half_of_the_sms():
+    """No launch waits for SMs that are taken.
+
+    Streams that share one of the GPU's queues wait for each other, so that there must be more
+    queues than streams.
     """
-    cupy = pytest.importorskip("cupy")
-    properties = torch.cuda.get_device_properties(0)
-    kernel = cupy.RawKernel(HOLD, "hold")
-    shared = cupy.cuda.Device(0).attributes["MaxSharedMemoryPerBlockOptin"]
-    kernel.max_dynamic_shared_size_bytes = shared
-    stop = cupy.zeros(1, np.int32)
-    stream = cupy.cuda.Stream(non_blocking=True)
-    releasing = cupy.cuda.Stream(non_blocking=True)
-    stop.data.memset_async(0, 4, releasing)
-
-    def start():
-        cupy.cuda.Device(0).synchronize()
-        with stream:
-            blocks = properties.multi_processor_count // 2
-            kernel((blocks,), (1024,), (stop, np.int64(8_000_000_000)), shared_mem=shared)
-
-    yield start, lambda: not stream.done
-    stop.data.memset_async(1, 4, releasing)
-    releasing.synchronize()
-    stream.synchronize()
-
-
-def test_two_streams_beside_a_kernel_that_holds_half_of_the_sms(torch, half_of_the_sms):
-    start, still_holds = half_of_the_sms
-    streams = [torch.cuda.Stream() for _ in range(2)]
-    inputs = [operands(torch, shape, seed) for seed, shape in enumerate(SHAPES)]
-    expected = [matmul(a, b) for a, b in inputs]
-    outs = [[torch.empty_like(one) for one in expected] for _ in streams]
-    wrong = [torch.zeros((), dtype=torch.int64, device="cuda") for _ in streams]
-    torch.cuda.synchronize()
-    for stream, own, count in zip(streams, outs, wrong, strict=True):  # all kernels are loaded
-        with torch.cuda.stream(stream):
-            for number, (a, b) in enumerate(inputs):
-                matmul(a, b, own[number])
-                count.add_((own[number] != expected[number]).sum())
-    start()
-    for call in range(1000):
-        number = call % len(inputs)
-        for stream, own, count in zip(streams, outs, wrong, strict=True):
-            with torch.cuda.stream(stream):
-                matmul(*inputs[number], own[number])
-                if call % 7 == 0:
-                    count.add_((own[number] != expected[number]).sum())
-    for stream in streams:
-        stream.synchronize()
-    assert still_holds()
-    for own, count in zip(outs, wrong, strict=True):
-        assert int(count) == 0
-        assert all(torch.equal(x, y) for x, y in zip(own, expected, strict=True))
+    pytest.importorskip("cupy")
+    program = BESIDE_A_KERNEL_THAT_HOLDS_SMS.replace("SHAPES", repr(SHAPES))
+    run_alone(program, CUDA_DEVICE_MAX_CONNECTIONS="32", CUDA_MODULE_LOADING="EAGER")
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (333, 777, 1111)])
@@ -407,9 +420,7 @@ print("right")
 
 def test_a_context_of_pycudas_own():
     pytest.importorskip("pycuda")
-    command = [sys.executable, "-c", IN_A_CONTEXT_OF_ITS_OWN]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (found.stdout, found.returncode) == ("right\n", 0), found.stderr
+    run_alone(IN_A_CONTEXT_OF_ITS_OWN)
 
 
 def test_errors_name_the_remedy(torch):
