@@ -17,7 +17,7 @@ from validation import ROOT
 from validation.products.law import Case, Group, products
 
 RECORDED = ROOT / "validation" / "products" / "recorded" / "h200.json"
-FIGURE = ROOT / "docs" / "images" / "products.svg"
+FIGURE = ROOT / "docs" / "figures" / "products.svg"
 PROTOCOLS = ("back to back", "flushed")
 ALLOWED_S = 0.3e-6  # by which a product may be slower, whatever its ratio
 COLOURS = {

@@ -35,12 +35,14 @@ from kernels.paths import (
     short_k,
     sliced,
     streamed,
+    streamed_bytes,
 )
 from kernels.product import Product
 from kernels.tilings import BULK_DEPTH
 
 OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and with bulk copies
 MOST_SPLITS = 64
+STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 SHORT_DEPTH = 16  # of a phase of short_k.cu
 DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
@@ -120,6 +122,7 @@ class _Machine:
     lanes: int
     dram: float
     l2: float
+    shared_bytes: int  #: dynamic, that a block may have
     has_bulk: bool
 
 
@@ -164,6 +167,7 @@ def candidates(
         device.fp32_lanes_per_sm,
         constants.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
         device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
+        device.shared_bytes_per_block_optin - STATIC_BYTES,
         _capability(device) >= OLDEST_OF_BULK,
     )
     found: list[Candidate] = []
@@ -241,6 +245,8 @@ def _weigh_tiles(
         tiles = -(-m // bm) * -(-n // bn) * batch
         phases, elements, slots = -(-k // bk), bm * bn, sms * resident
         each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
+        if tile.shared_bytes > machine.shared_bytes:
+            continue
         if start_s + max(memory_s, tiles * phases * together / slots / clock_hz) >= best:
             continue
         numbers = {1}
@@ -288,6 +294,8 @@ def _weigh_streams(
     workers = 2 * machine.sms
     for rows in STREAMED_ROWS:
         bm, bn = 16 * rows, 128
+        if streamed_bytes(rows) > machine.shared_bytes:
+            continue
         tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn)
         depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
         share = STREAMED_SHARES[rows] / c.bulk_rate

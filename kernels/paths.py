@@ -468,7 +468,7 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
         defines={"TM": thread_rows, "STAGES": STREAMED_STAGES, "WORKERS": workers},
         grid=(tiles - shared + (workers if shared else 0), 1, 1),
         block=STREAMED_THREADS,
-        dynamic_shared_bytes=STREAMED_STAGES * BULK_DEPTH * (bm + bn) * FLOAT_BYTES,
+        dynamic_shared_bytes=streamed_bytes(thread_rows),
         arguments=(
             *(map_a, map_b, Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k, product.ldc)),
@@ -481,6 +481,11 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
         workspace_bytes=packed.end,
         zeroed_bytes=flags,
     )
+
+
+def streamed_bytes(thread_rows: int) -> int:
+    """Dynamic shared memory of a block of streamed.cu."""
+    return STREAMED_STAGES * BULK_DEPTH * (16 * thread_rows + 128) * FLOAT_BYTES
 
 
 def _whole_quads(floats: int) -> int:

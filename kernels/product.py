@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.errors import ShapeError
-from analysis.problem import FLOAT_BYTES, FLOP_PER_FMA, Gemm
+from analysis.problem import FLOAT_BYTES, FLOP_PER_FMA, LARGEST_DIMENSION, Gemm
 
+MOST_BATCH = 65_535  # blocks along z of a grid
 TIGHT = -1  # a batch whose matrices are stored without gaps between them
 QUAD_BYTES = 16  # four floats: the widest access of a thread, and what bulk copies align to
 
@@ -59,8 +60,8 @@ class Product:
 
     def __post_init__(self) -> None:
         Gemm(m=self.m, n=self.n, k=self.k)  # checks the sizes
-        if self.batch < 1:
-            raise ShapeError(f"product {self}: batch = {self.batch}: give 1 or more")
+        if not 1 <= self.batch <= MOST_BATCH:
+            raise ShapeError(f"product {self}: batch = {self.batch}: give 1 to {MOST_BATCH}")
         a, b = (self.k, self.m) if self.transpose_a else (self.m, self.k), (self.k, self.n)
         b = b[::-1] if self.transpose_b else b
         for name, (rows, columns) in (("a", a), ("b", b), ("c", (self.m, self.n))):
@@ -69,6 +70,11 @@ class Product:
                 raise ShapeError(
                     f"product {self}: ld{name} = {pitch} is less than the {columns} columns of "
                     f"{name.upper()}: give {columns} or more"
+                )
+            if pitch > LARGEST_DIMENSION:
+                raise ShapeError(
+                    f"product {self}: ld{name} = {pitch} is out of range: give at most "
+                    f"{LARGEST_DIMENSION}"
                 )
             least = (rows - 1) * pitch + columns
             given = getattr(self, f"stride_{name}")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
-from analysis.errors import ShapeError
+from analysis.errors import ShapeError, UnavailableError
 from kernels.path_times import basis, candidates, plan_for
 from kernels.paths import BULK_TILES, MOST_TICKETED, Factor, Pointer, TensorMapOf, sliced
 from kernels.product import Product
@@ -114,8 +114,17 @@ def test_the_basis_is_said():
     assert plan_for(unknown, Product(m=100, n=100, k=100)).launches
 
 
+def test_a_device_without_asynchronous_copies_is_refused():
+    with pytest.raises(UnavailableError, match=r"paths need sm_80 or later, and .* is sm_75"):
+        plan_for(find_device("t4"), Product(m=8, n=8, k=8))
+
+
 def test_strides_that_overlap_are_refused():
     with pytest.raises(ShapeError, match="lda = 3 is less than the 4 columns of A: give 4 or more"):
         Product(m=2, n=2, k=4, lda=3)
+    with pytest.raises(ShapeError, match="batch = 65536: give 1 to 65535"):
+        Product(m=2, n=2, k=4, batch=65_536)
+    with pytest.raises(ShapeError, match="ldb = 4294967296 is out of range"):
+        Product(m=2, n=2, k=4, ldb=2**32)
     with pytest.raises(ShapeError, match="stride_c = 0 is less than the 4 floats of C"):
         Product(m=2, n=2, k=4, batch=2, stride_c=0)

@@ -3,13 +3,29 @@
 import numpy as np
 import pytest
 
-from kernels.paths import ANY_TILES, BULK_TILES, any_layout, few_rows, sliced, streamed
+from kernels.paths import (
+    ANY_TILES,
+    BULK_TILES,
+    SHORT_TILES,
+    any_layout,
+    few_rows,
+    short_k,
+    sliced,
+    streamed,
+)
 from kernels.product import Product
 from validation.products.simulated import simulate_plan
 
 GUARD = 64  # floats before and behind each matrix
 ROUNDING = 2.0**-24
-LAYOUTS = [(False, False), (False, True), (True, False), (True, True)]
+ALL_LAYOUTS = [(False, False), (False, True), (True, False), (True, True)]
+LAYOUTS = [  # each has machine code of its own, whose compilation takes most of the time
+    ALL_LAYOUTS[1],
+    *(
+        pytest.param(one, marks=pytest.mark.exhaustive)
+        for one in (*ALL_LAYOUTS[:1], *ALL_LAYOUTS[2:])
+    ),
+]
 ANY = {tile.name: tile for tile in ANY_TILES}
 BULK = {tile.name: tile for tile in BULK_TILES}
 
@@ -64,19 +80,21 @@ def test_any_layout(layout):
     check(one, any_layout(one, ANY["32x32x64/4x8x8"], 1))
 
 
-@pytest.mark.parametrize("splits", [2, 9])  # added by the last block, and by a second launch
+# added by the last block, and by a second launch
+@pytest.mark.parametrize("splits", [2, pytest.param(9, marks=pytest.mark.exhaustive)])
 def test_splits_of_a_batch(splits):
     one = Product(m=33, n=20, k=64 * splits, lda=64 * splits + 3, batch=2, stride_b=0)
     check(one, any_layout(one, ANY["32x32x64/4x8x8"], splits))
 
 
+@pytest.mark.exhaustive
 def test_rows_that_begin_on_16_bytes():
     one = product((True, False), m=36, n=40, k=70, lda=40, beta=1.0)
     check(one, any_layout(one, ANY["32x32x64/4x8x8"], 1))
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", ALL_LAYOUTS)
 @pytest.mark.parametrize("tile", ANY_TILES, ids=lambda tile: tile.name)
 def test_every_tile_of_any_layout(tile, layout):
     for offset in (0, 1):  # with and without quads
@@ -87,7 +105,7 @@ def test_every_tile_of_any_layout(tile, layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("sizes", [(3, 70), (130, 2)])
+@pytest.mark.parametrize("sizes", [(3, 70), pytest.param((130, 2), marks=pytest.mark.exhaustive)])
 def test_a_few_rows_or_columns(layout, sizes):
     one = product(layout, m=sizes[0], n=sizes[1], k=150, beta=0.0 if sizes[0] == 3 else 1.0)
     check(one, few_rows(one, 1, 192))
@@ -95,7 +113,7 @@ def test_a_few_rows_or_columns(layout, sizes):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", ALL_LAYOUTS)
 @pytest.mark.parametrize("rows", [1, 8])
 def test_every_number_of_rows(rows, layout):
     one = product(layout, m=rows, n=132, k=1040, batch=2, alpha=-1.0)
@@ -110,6 +128,20 @@ def test_slices_of_bulk_copies(tile, layout):
     one = product(layout, m=100, n=69, k=130, ldc=73, beta=0.5, batch=2)
     check(one, sliced(one, tile, 2))
     check(one, sliced(one, tile, 1))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_short_k(layout):
+    one = product(layout, m=37, n=45, k=23, batch=2, alpha=-1.0, beta=0.5)
+    check(one, short_k(one, 2, 1))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("layout", ALL_LAYOUTS)
+@pytest.mark.parametrize("sizes", SHORT_TILES)
+def test_every_tile_of_a_short_k(sizes, layout):
+    one = product(layout, m=70, n=140, k=33, ldc=141)
+    check(one, short_k(one, *sizes))
 
 
 def test_slices_of_a_shared_operand():
