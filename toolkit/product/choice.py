@@ -14,10 +14,11 @@ from importlib.resources import files
 import numpy as np
 
 from analysis.devices import Device
+from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
 from kernels import paths
-from kernels.path_times import plan_for
+from kernels.path_times import OLDEST, plan_for
 from kernels.paths import PathLaunch, Plan
 from kernels.product import Product
 from toolkit.machine_code.kernel_source import compile_kernel
@@ -52,13 +53,20 @@ class _Place:
 def recipe_for(layout: Layout, device: Device) -> Recipe:
     """The launches that compute a product on a device.
 
-    Raises CompileError or UnavailableError without machine code of a kernel.
+    Raises CompileError or UnavailableError without machine code of a kernel, and ShapeError for a
+    batch that no grid takes.
     """
     batches = layout.batches
     a = _place(layout.a, "A", "copy of A")
     b = _place(layout.b, "B", "copy of B")
     c = _place(layout.c, "C", "product", is_output=True)
-    plan = plan_for(device, _product(a.operand, b.operand, c.operand, batches))
+    try:
+        plan = plan_for(device, _product(a.operand, b.operand, c.operand, batches))
+    except UnavailableError:
+        raise UnavailableError(
+            f"matmul needs sm_{OLDEST} or later, and {device.name} is {device.sm_arch}: take the "
+            "product of the arrays' own library"
+        ) from None
     copied = [place for place in (a, b) if place.is_copy]
     copier, *images = _compiled(plan, device, with_copier=bool(copied) or c.is_copy)
     buffers: dict[str, Buffer] = {"A": a.buffer, "B": b.buffer, "C": c.buffer}

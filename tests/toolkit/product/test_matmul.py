@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 
 import numpy as np
@@ -534,6 +535,22 @@ def test_without_a_driver(machine, monkeypatch):
     device.driver.cache_clear()
     a, b = machine.torch.Tensor(numbers(M, K)), machine.torch.Tensor(numbers(K, N))
     assert "no NVIDIA driver" in refusal(UnavailableError, matmul, a, b)
+
+
+def test_an_old_gpu(idle, monkeypatch):
+    facts = device.facts_of(0)
+    old = replace(facts, name="Tesla T4", compute_capability=(7, 5))
+    monkeypatch.setattr(device, "facts_of", lambda ordinal: old)
+    a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
+    assert refusal(UnavailableError, matmul, a, b) == (
+        "matmul needs sm_80 or later, and NVIDIA T4 is sm_75: take the product of the arrays' own "
+        "library"
+    )
+
+
+def test_a_batch_that_no_grid_takes(idle):
+    a, b = idle.torch.Tensor(numbers(70_000, 2, 2)), idle.torch.Tensor(numbers(70_000, 2, 2))
+    assert "batch = 70000: give 1 to 65535" in refusal(ShapeError, matmul, a, b)
 
 
 def test_an_old_driver(monkeypatch):
