@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch  # type: ignore[import-not-found]
+import torch
 
 from analysis.devices import Device, find_device
 from analysis.geometry import Geometry

@@ -70,7 +70,7 @@ def compiler_outputs(root):
     Predictions and times of the CPU do not: what our own code finds is found anew in each run.
     """
     folder = Path(os.environ.get("GEMM_LADDER_CACHE") or root / ".pytest_cache" / "compiled")
-    for pattern in ("prediction-*", "cpu-*", "decoded-*"):
+    for pattern in ("prediction-*", "cpu-*", "decoded-*", "product-*"):
         for entry in folder.glob(pattern):
             entry.unlink(missing_ok=True)
     return folder

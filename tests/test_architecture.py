@@ -127,6 +127,7 @@ STAGES = (
     "toolkit/remedies",
     "toolkit/gpu",
     "toolkit/gpu/nsight_compute",
+    "toolkit/product",
     "toolkit/profiling",
     "toolkit/tuning",
     "toolkit/microbenchmarks",

@@ -17,7 +17,7 @@ def test_predictions_are_made_anew_in_each_run(tmp_path, monkeypatch):
 def test_nothing_else_is_kept():
     """Anything else that is kept must come from a compiler or a linker, or be removed between runs.
 
-    Predictions, decoded kernels and the time of the CPU reference are removed.
+    Predictions, decoded kernels, recipes of products and the time of the CPU reference are removed.
     """
     keeping = {
         path.relative_to(ROOT).as_posix()
@@ -33,4 +33,5 @@ def test_nothing_else_is_kept():
         "toolkit/machine_code/disassemble.py",
         "toolkit/machine_code/kept.py",
         "toolkit/profiling/on_cpu.py",
+        "toolkit/product/kept_recipes.py",
     }

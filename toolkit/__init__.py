@@ -8,6 +8,7 @@
 `profile` runs the ladder and returns a `toolkit.store.presented.ShownProfile`; `run` launches any
 kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles, a
 `Texture` and a `Surface`, and `CudaText` for the text of a SourceModule of PyCUDA;
+`matmul` multiplies arrays of PyTorch, CuPy and PyCUDA on the GPU, with the kernels of the ladder.
 `find_remedies` tries edits of a kernel, `explain` says what a word means, and `save` and `load`
 keep profiles in files. The command line is `python -m toolkit`.
 """
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from toolkit.gpu.launch import run
     from toolkit.launch.tensor_map import TensorMap
     from toolkit.launch.texture import Surface, Texture
+    from toolkit.product.matmul import matmul
     from toolkit.profiling.profile import profile
     from toolkit.remedies.find import find_remedies
     from toolkit.store.presented import load
@@ -43,6 +45,7 @@ __all__ = [
     "explain",
     "find_remedies",
     "load",
+    "matmul",
     "profile",
     "run",
     "save",
@@ -57,6 +60,7 @@ _HOMES = {
     "check": "toolkit.execution.sanitizer",
     "explain": "analysis.records.words",
     "find_remedies": "toolkit.remedies.find",
+    "matmul": "toolkit.product.matmul",
     "profile": "toolkit.profiling.profile",
     "run": "toolkit.gpu.launch",
     "simulate": "toolkit.execution.simulate",

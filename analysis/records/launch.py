@@ -30,7 +30,8 @@ class AskedLaunch:
 
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
     the time are modelled for, None without. `rung` is the label of a rung by its name.
-    `settings` are variables of --set as they were written, `heap_bytes` is None for the default.
+    `settings` are variables of --set as they were written. `heap_bytes`, `limit_s` and
+    `max_instructions` are None for the default.
     `inner_lines` is None, and `constants`, a file, may be unknown, in records of earlier versions.
     `source_dirs` are the folders of --source-dir.
     """
@@ -52,6 +53,8 @@ class AskedLaunch:
     settings: tuple[str, ...] = ()
     cooperative: bool = False
     heap_bytes: int | None = None
+    limit_s: float | None = None
+    max_instructions: int | None = None
 
     def words(self, command: str, architecture: str) -> list[str]:
         """Words of the shell command that repeats the launch with the subcommand `command`."""
@@ -67,13 +70,15 @@ class AskedLaunch:
             if self.dynamic_shared_bytes:
                 words += ["--shared", str(self.dynamic_shared_bytes)]
             words += ["--cooperative"] if self.cooperative else []
-            words += [] if self.heap_bytes is None else ["--heap", str(self.heap_bytes)]
+            words += _given("--heap", self.heap_bytes)
         options = [one for one in self.options if one != LINE_INFORMATION]
         words += [one for one in options if one.startswith(COMPILER)]
         words += _each("--option", [one for one in options if not one.startswith(COMPILER)])
         words += _each("--source-dir", self.source_dirs)
         words += _each("--constants", filter(None, [self.constants]))
-        words += [] if self.seed is None else ["--seed", str(self.seed)]
+        words += _given("--limit", self.limit_s)
+        words += _given("--max-instructions", self.max_instructions)
+        words += _given("--seed", self.seed)
         if self.device is not None and command != "run":
             words += ["--device", self.device]
         if not self.source.endswith(".cubin") and self._needs(architecture):
@@ -86,6 +91,10 @@ class AskedLaunch:
             return True
         known = DEVICES.get(self.device)
         return known is not None and known.sm_arch != architecture
+
+
+def _given(option: str, value: float | None) -> list[str]:
+    return [] if value is None else [option, f"{value:g}" if value % 1 else str(int(value))]
 
 
 def _each(option: str, values: Iterable[str]) -> list[str]:

@@ -341,6 +341,8 @@ def command_line(launch: KernelOptions, command: Command, kernel: str | None) ->
         ("--shared", launch.shared),
         ("--launch", launch.launch_line),
         ("--arch", launch.arch),
+        ("--limit", None if launch.limit == KernelOptions.limit else f"{launch.limit:g}"),
+        ("--max-instructions", launch.max_instructions),
     ):
         found += [option, str(value)] if value is not None else []
     for option, values in (

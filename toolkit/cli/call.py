@@ -28,7 +28,13 @@ from toolkit.execution.block_plan import Blocks
 from toolkit.execution.completed_request import SIZES_GUESSED
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
-from toolkit.execution.simulator import Advance, Announce, WhenCounted
+from toolkit.execution.simulator import (
+    LIMIT_S,
+    MAX_INSTRUCTIONS,
+    Advance,
+    Announce,
+    WhenCounted,
+)
 from toolkit.launch.element_types import small_float
 from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, Execution
@@ -117,6 +123,10 @@ class Call:
             settings=tuple(self.set_texts),
             cooperative=self.cooperative,
             heap_bytes=None if self.heap_bytes == HEAP_BYTES else self.heap_bytes,
+            limit_s=None if self.limit_s == LIMIT_S else self.limit_s,
+            max_instructions=(
+                None if self.max_instructions == MAX_INSTRUCTIONS else self.max_instructions
+            ),
         )
 
     @property

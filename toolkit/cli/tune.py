@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.errors import fail, one_line_errors
-from toolkit.cli.options import DeviceName, Html, InputSeed, Json, Record, complete_variant
+from toolkit.cli.options import (
+    Constants,
+    DeviceName,
+    Html,
+    InputSeed,
+    Json,
+    Record,
+    complete_variant,
+)
 from toolkit.cli.output import check_is_no_input, check_output, write
 from toolkit.cli.terminal import err, out, rich_table, say
 
@@ -36,6 +44,7 @@ def tune(
         ),
     ] = None,
     device: DeviceName = None,
+    constants: Constants = None,
     predict: Annotated[
         int,
         typer.Option(min=1, help="Number of configurations to predict: the best by closed forms."),
@@ -85,6 +94,7 @@ def tune(
                 variant,
                 [one for text in shape or ["4096"] for one in text.split(",")],
                 device=device,
+                constants=constants,
                 effort=Effort(
                     predictions=predict,
                     measurements=measure,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+from shlex import quote
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import Device, find_device
@@ -19,6 +21,7 @@ from toolkit.gpu.environment import GpuMonitor, environment
 from toolkit.launch.progress import Progress
 from toolkit.profiling.plan import parse_shapes
 from toolkit.rungs.matrices import chosen_seed
+from toolkit.store.constants_file import with_constants
 from toolkit.store.tuned import Tuned
 from toolkit.tuning.space import parse_space
 from toolkit.tuning.tuner import Effort, Tuner
@@ -29,14 +32,17 @@ def tune(
     shapes: Sequence[str | int | Gemm],
     *,
     device: str | None = None,
+    constants: str | Path | None = None,
     effort: Effort | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> Tuning:
     """Find the configurations of a rung that no other beats, at every shape.
 
-    `text` is a rung, or one with some parameters fixed: "coarsened-1d:tm=8". Raises InputError or
-    UnavailableError before anything runs; a configuration that fails is a failed candidate.
+    `text` is a rung, or one with some parameters fixed: "coarsened-1d:tm=8". `constants` is an
+    output of `python -m toolkit.microbenchmarks`, whose constants predict times instead of the
+    architecture's. Raises InputError or UnavailableError before anything runs; a configuration that
+    fails is a failed candidate.
     What a shape ends early by, Ctrl-C too, is raised where no other shape was finished.
     """
     effort, progress = effort or Effort(), progress or Progress()
@@ -53,12 +59,14 @@ def tune(
     else:
         with gpu, GpuMonitor(gpu.pci_bus_id) as monitor:
             chosen, found = gpu.device, environment(monitor)
+    if constants is not None:
+        chosen = with_constants(chosen, constants)
     tuner = Tuner(space, chosen, found, effort, seed, progress)
     done, missing = _each(problems, partial(tuner.measured, gpu=gpu) if gpu else tuner.predicted)
     return Tuning(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=_command(text, problems, chosen if gpu is None else None, effort, seed),
+        command=_command(text, problems, chosen if gpu is None else None, constants, effort, seed),
         variant=space.variant.name,
         seed=seed,
         device=chosen,
@@ -118,12 +126,18 @@ def entries_of(tuning: Tuning) -> list[Tuned]:
 
 
 def _command(
-    text: str, problems: Sequence[Gemm], device: Device | None, effort: Effort, seed: int
+    text: str,
+    problems: Sequence[Gemm],
+    device: Device | None,
+    constants: str | Path | None,
+    effort: Effort,
+    seed: int,
 ) -> str:
     """The command line that repeats this run."""
     usual = Effort()
     words = [f"python -m toolkit tune {text}", f"--shape {','.join(map(str, problems))}"]
     words += [f"--device {device.key}"] if device is not None else []
+    words += [f"--constants {quote(str(constants))}"] if constants is not None else []
     for option, value, default in (
         ("predict", effort.predictions, usual.predictions),
         ("measure", effort.measurements, usual.measurements),

@@ -82,6 +82,9 @@ def test_values_of_run_time_are_asked_for_in_one_line():
         "later.cu: line 14 launches scale<float, 3> with values that are known only at run time: "
         "give int n: python -m toolkit simulate later.cu -a 'n=?'"
     )
+    assert refused("simulate later.cu --limit 0 --max-instructions 9").endswith(
+        "give int n: python -m toolkit simulate later.cu --limit 0 --max-instructions 9 -a 'n=?'"
+    )
 
 
 def test_grid_and_sizes_follow_from_the_scalar_that_is_given():

@@ -400,10 +400,14 @@ def test_inlined_functions_count_for_the_lines_of_the_kernel_that_call_them():
 def test_the_command_of_a_record_repeats_the_launch():
     write("third.cuh", "__device__ float third(const float *p) { return TIMES * *p; }\n")
     write("k.cu", HELPERS)
-    asked = "k.cu -g 1 -b 32 -a f32[32] -a f32[2048] --option -DTIMES=3 --arch sm_86 --inner-lines"
+    asked = (
+        "k.cu -g 1 -b 32 -a f32[32] -a f32[2048] --option -DTIMES=3 --arch sm_86 --inner-lines "
+        "--limit 2.5 --max-instructions 1000000"
+    )
     first = document(f"{asked} --no-remedies")
     write("k.json", json.dumps(first))
     command = load_launch("k.json").command.removeprefix("python -m toolkit simulate ")
+    assert "--limit 2.5 --max-instructions 1000000" in command
     again = document(f"{command} --no-remedies")
     assert again | {"simulation_s": None} == first | {"simulation_s": None}
 

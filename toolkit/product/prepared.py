@@ -1,0 +1,169 @@
+"""A recipe in a context, ready to launch: what is left to do in a call is to set addresses.
+
+A `Prepared` belongs to one thread: its arguments are in memory that each call changes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from ctypes import addressof, c_float, c_uint8, c_uint32, c_uint64, c_void_p, create_string_buffer
+from typing import Any
+
+from toolkit.launch.tensor_map import DATA_TYPES, L2_PROMOTIONS, MAP_ALIGNMENT, MAP_BYTES, SWIZZLES
+from toolkit.product.device import (
+    MOST_KEPT_BYTES,
+    Context,
+    borrowed,
+    driver,
+    function_of,
+    is_capturing,
+    workspace_of,
+    zero,
+)
+from toolkit.product.recipe import COPIES, Factor, Map, Pointer, Recipe, Step, Value
+
+Addresses = dict[str, int]
+
+
+class Prepared:
+    """The launches of a recipe. Its context must be current when it is made, and in `launch`."""
+
+    def __init__(self, recipe: Recipe, context: Context) -> None:
+        self._recipe, self._context = recipe, context
+        self._steps = [_PreparedStep(step, context) for step in recipe.steps]
+        self._has_copies = any(recipe.copies_bytes)
+        is_simple = len(recipe.steps) == 1 and not recipe.workspace_bytes and not self._has_copies
+        self._only = self._steps[0] if is_simple else None
+
+    def launch(self, a: int, b: int, c: int, alpha: float, beta: float, stream: int) -> None:
+        """Launch all steps on a stream; `a`, `b` and `c` are addresses.
+
+        Raises LaunchError or OutOfMemoryError.
+        """
+        addresses = {"A": a, "B": b, "C": c, "workspace": 0}
+        if self._only is not None:
+            self._only.launch(addresses, alpha, beta, stream)
+        elif not self._has_copies:
+            self._with_workspace(addresses, alpha, beta, stream)
+        else:
+            with borrowed(self._context, stream, self._recipe.copies_bytes) as copies:
+                addresses.update(zip(COPIES, copies, strict=True))
+                self._with_workspace(addresses, alpha, beta, stream)
+
+    def _launch(self, addresses: Addresses, alpha: float, beta: float, stream: int) -> None:
+        for step in self._steps:
+            step.launch(addresses, alpha, beta, stream)
+
+    def _with_workspace(self, addresses: Addresses, alpha: float, beta: float, stream: int) -> None:
+        size_bytes = self._recipe.workspace_bytes
+        if not size_bytes:
+            self._launch(addresses, alpha, beta, stream)
+        elif size_bytes > MOST_KEPT_BYTES or is_capturing(stream):
+            with borrowed(self._context, stream, [size_bytes]) as (address,):
+                zero(address, self._recipe.zeroed_bytes, stream)
+                addresses["workspace"] = address
+                self._launch(addresses, alpha, beta, stream)
+        else:
+            self._with_kept_workspace(addresses, alpha, beta, stream)
+
+    def _with_kept_workspace(
+        self, addresses: Addresses, alpha: float, beta: float, stream: int
+    ) -> None:
+        size_bytes, zeroed_bytes = self._recipe.workspace_bytes, self._recipe.zeroed_bytes
+        while True:
+            workspace = workspace_of(self._context, stream, size_bytes)
+            with workspace.lock:
+                if workspace.size_bytes < size_bytes:  # another thread took it away
+                    continue
+                known_bytes, workspace.zeroed_bytes = workspace.zeroed_bytes, 0
+                if known_bytes < zeroed_bytes:  # launches of another recipe used them
+                    zero(workspace.address, zeroed_bytes, stream)
+                addresses["workspace"] = workspace.address
+                self._launch(addresses, alpha, beta, stream)
+                workspace.zeroed_bytes = zeroed_bytes  # not if a launch failed
+                return
+
+
+class _PreparedStep:
+    """One kernel with the memory of its arguments."""
+
+    def __init__(self, step: Step, context: Context) -> None:
+        function = function_of(context, step.image, step.entry, step.shared_bytes)
+        self._kept: list[Any] = []
+        self._pointers: list[tuple[c_uint64, str, int]] = []
+        self._maps: list[_PreparedMap] = []
+        self._factors: list[tuple[c_float, bool]] = []
+        places = (c_void_p * len(step.arguments))(*map(self._place, step.arguments))
+        self._kept.append(places)
+        geometry = (*step.grid, *step.block, step.shared_bytes)
+        self._fixed = (c_void_p(function), *map(ctypes.c_uint, geometry))
+        self._places = c_void_p(addressof(places))
+        self._call = driver().cuLaunchKernel
+
+    def _place(self, argument: Pointer | Map | Factor | Value) -> int:
+        """Address of the memory from which the driver takes an argument."""
+        place: Any
+        if isinstance(argument, Pointer):
+            place = c_uint64()
+            self._pointers.append((place, argument.buffer, argument.offset_bytes))
+        elif isinstance(argument, Factor):
+            place = c_float()
+            self._factors.append((place, argument.name == "alpha"))
+        elif isinstance(argument, Map):
+            one = _PreparedMap(argument)
+            self._maps.append(one)
+            return one.place
+        else:
+            place = create_string_buffer(argument.content, len(argument.content))
+        self._kept.append(place)
+        return addressof(place)
+
+    def launch(self, addresses: Addresses, alpha: float, beta: float, stream: int) -> None:
+        for factor, is_alpha in self._factors:
+            factor.value = alpha if is_alpha else beta
+        for place, buffer, offset_bytes in self._pointers:
+            place.value = addresses[buffer] + offset_bytes
+        for one in self._maps:
+            one.encode(addresses)
+        if status := self._call(*self._fixed, stream, self._places, None):
+            raise driver().error("cuLaunchKernel", status)
+
+
+class _PreparedMap:
+    """The memory of a tensor map, which is encoded again when its address changes."""
+
+    def __init__(self, one: Map) -> None:
+        self._pointer = one.pointer
+        self._room = (c_uint8 * (MAP_BYTES + MAP_ALIGNMENT))()
+        self.place = addressof(self._room) + -addressof(self._room) % MAP_ALIGNMENT
+        self._address = 0
+        axes = len(one.shape)
+        self._lists = (
+            _inwards(c_uint64, one.shape),
+            _inwards(c_uint64, one.pitches or (0,)),  # none of them is read then
+            _inwards(c_uint32, one.box),
+            _inwards(c_uint32, (1,) * axes),  # no element is left out
+        )
+        self._before = (c_void_p(self.place), DATA_TYPES["float32"], axes)
+        self._after = (
+            *(c_void_p(addressof(one)) for one in self._lists),
+            0,  # CU_TENSOR_MAP_INTERLEAVE_NONE
+            SWIZZLES.index(one.swizzle),
+            L2_PROMOTIONS.index(one.l2_promotion),
+            0,  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE: zeros beyond the edges
+        )
+        self._call: Callable[..., int] = driver().cuTensorMapEncodeTiled
+
+    def encode(self, addresses: Addresses) -> None:
+        address = addresses[self._pointer.buffer] + self._pointer.offset_bytes
+        if address == self._address:
+            return
+        if status := self._call(*self._before, address, *self._after):
+            self._address = 0
+            raise driver().error("cuTensorMapEncodeTiled", status)
+        self._address = address
+
+
+def _inwards(kind: Any, values: Sequence[int]) -> Any:
+    return (kind * len(values))(*reversed(values))

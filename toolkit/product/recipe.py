@@ -1,0 +1,73 @@
+"""What is launched for a product: plain data, without an address, so that it can be kept on disk.
+
+It depends on the sizes, the layouts and the device, and not on addresses, alpha or beta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Buffer = Literal["A", "B", "C", "workspace", "copy of A", "copy of B", "product"]
+COPIES: tuple[Buffer, ...] = ("copy of A", "copy of B", "product")
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A place in a buffer."""
+
+    buffer: Buffer
+    offset_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A tensor map of a matrix that begins at `pointer`, as a `MapTiling` describes it."""
+
+    pointer: Pointer
+    shape: tuple[int, ...]
+    pitches: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+    l2_promotion: int
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """alpha or beta of the call."""
+
+    name: Literal["alpha", "beta"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The bytes of an argument that is the same in each call."""
+
+    content: bytes
+
+
+Argument = Pointer | Map | Factor | Value
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One launch of a kernel."""
+
+    image: bytes  #: cubin
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int  #: dynamic shared memory
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All launches of a product, in their order on one stream."""
+
+    steps: tuple[Step, ...]
+    workspace_bytes: int = 0
+    #: First bytes of the workspace, which are zero before the first launch and after the last.
+    zeroed_bytes: int = 0
+    #: Bytes of each of `COPIES`, 0 if it is not needed.
+    copies_bytes: tuple[int, int, int] = (0, 0, 0)
