@@ -123,7 +123,7 @@ def matmul(
         For arrays or factors that cannot be used. `ShapeError` for shapes that do not fit, and
         `OutOfMemoryError` if the GPU has no memory left, are InputErrors too.
     UnavailableError, CompileError
-        Without a driver or a compiler.
+        Without a driver or a compiler, and for a GPU before sm_80.
     LaunchError
         If the driver refuses a launch. Errors of a running kernel show in a later call.
 
