@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from analysis.devices import DEVICES
 from analysis.geometry import Geometry
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.occupancy import Resources
 from analysis.records.counters import MODELLED, InstructionCounts
 from analysis.records.profile import Launched, LineCounters, Simulated
@@ -31,6 +32,7 @@ class AskedLaunch:
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
     the time are modelled for, None without. `rung` is the label of a rung by its name.
     `settings` are variables of --set as they were written, `heap_bytes` is None for the default.
+    `l2` is what the launch finds in L2: dirty in records of earlier versions.
     `inner_lines` is None, and `constants`, a file, may be unknown, in records of earlier versions.
     `source_dirs` are the folders of --source-dir.
     """
@@ -48,6 +50,7 @@ class AskedLaunch:
     rung: str | None = None
     inner_lines: bool | None = None
     constants: str | None = None
+    l2: L2State = DEFAULT_L2
     source_dirs: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     cooperative: bool = False
@@ -73,6 +76,7 @@ class AskedLaunch:
         words += _each("--option", [one for one in options if not one.startswith(COMPILER)])
         words += _each("--source-dir", self.source_dirs)
         words += _each("--constants", filter(None, [self.constants]))
+        words += [] if self.l2 == DEFAULT_L2 or command == "check" else ["--l2", self.l2]
         words += [] if self.seed is None else ["--seed", str(self.seed)]
         if self.device is not None and command != "run":
             words += ["--device", self.device]
@@ -98,7 +102,7 @@ class LaunchRecord(AskedLaunch):
 
     `estimates` has the ends of the 95% interval of each counter that is an estimate; None in
     records of earlier versions. `unseen_share` is the share of blocks that may differ unseen (95%).
-    `samples_s` are measured times, in the order taken, with L2 flushed before each.
+    `samples_s` are measured times, in the order taken, each of a launch that found L2 as `l2` says.
     """
 
     resources: Resources

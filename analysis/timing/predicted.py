@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from analysis.l2_state import L2State
 from analysis.vocabulary import Vocabulary
 
 
@@ -178,7 +179,7 @@ class Predicted:
     clock_hz: float  #: SM clock
     launch_s: float  #: time of an empty launch
     flop_per_s: float  #: FLOP of the problem over `time_s`
-    l2: Literal["flushed", "warm"]  #: state of L2 at the start
+    l2: L2State  #: at the start
     limiter: Resource  #: the resource that is busy for the largest fraction of the time
     limiter_share: float  #: that fraction
     next_limiter: Resource  #: the resource with the second largest fraction
@@ -232,4 +233,5 @@ def from_json(text: bytes) -> Predicted:
     values["lines"] = tuple(LineCost(**one) for one in values.get("lines", ()))
     for name in ("limiter", "next_limiter"):
         values[name] = Resource(values[name])
+    values["l2"] = L2State(values["l2"])
     return Predicted(**values)

@@ -111,6 +111,7 @@ def work_of(
         l2_write_bytes=SECTOR_BYTES * sent,
         dram_read_bytes=traffic.dram_read_bytes,
         dram_write_bytes=traffic.dram_write_bytes,
+        l2=residence.l2,
         weight=weight,
         sent_share=sent / stored if sent else 1.0,
         exchanged=replay.exchanged,
