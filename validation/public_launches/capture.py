@@ -294,8 +294,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     wanted = [
         one
         for one in programs(folder)[: chosen.programs]
-        if not {one.name, one.name.lower()} & known
-        and chosen.repository in (None, one.repository)
+        if not {one.name, one.name.lower()} & known and chosen.repository in (None, one.repository)
     ]
     with ProcessPoolExecutor(chosen.workers) as pool, record.open("a") as out:
         begun = [pool.submit(_lines, one, runtime, cubins) for one in wanted]

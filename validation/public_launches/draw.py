@@ -27,7 +27,7 @@ from validation.public_launches.capture import EXCLUDED, SEED
 
 LIST = ROOT / "validation" / "public_launches" / "recorded" / "list.json"
 LAUNCHES = 210
-MOST_OF_FAMILY, MOST_OF_KERNEL = 6, 2
+MOST_OF_FAMILY, MOST_OF_KERNEL = 8, 4
 WARM, CLEAN = 0.25, 0.125
 
 
