@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from validation import ROOT, recordings
-from validation.public_launches.capture import EXCLUDED, SEED
+from validation import recordings
+from validation.public_launches.capture import EXCLUDED
+from validation.public_launches.listed import LIST, SEED
 
-LIST = ROOT / "validation" / "public_launches" / "recorded" / "list.json"
 LAUNCHES = 210
 MOST_OF_FAMILY, MOST_OF_KERNEL = 8, 4
 WARM, CLEAN = 0.25, 0.125

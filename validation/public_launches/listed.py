@@ -19,6 +19,7 @@ from validation.public_launches.arguments import Array, arguments_of, symbols_of
 
 FOLDER = Path(__file__).parent / "recorded"
 LIST = FOLDER / "list.json"
+SEED = 56  # of the order of programs, of what is drawn, and of the halves
 Half = Literal["first", "second"]
 HALVES: tuple[Half, ...] = ("first", "second")
 

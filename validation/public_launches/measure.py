@@ -35,6 +35,7 @@ import numpy as np
 from analysis.errors import ToolkitError, first_line
 from analysis.l2_state import L2State
 from toolkit.gpu.context import Gpu
+from toolkit.gpu.nsight_compute.ncu import unknown_metrics
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.sass.module_variables import symbols_of as variables_of
 from validation.public_launches.listed import HALVES, Listed, listed, write_measurements
@@ -46,7 +47,6 @@ BUSY = 400  # fillings of L2 that raise the clock
 UNITS = {
     "issue": "smsp__issue_active.avg.pct_of_peak_sustained_elapsed",
     "FP32": "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_elapsed",
-    "FP32 light": "sm__inst_executed_pipe_fmalite.avg.pct_of_peak_sustained_elapsed",
     "integer products": "sm__inst_executed_pipe_fmaheavy.avg.pct_of_peak_sustained_elapsed",
     "integers and logic": "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_elapsed",
     "FP64": "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_elapsed",
@@ -223,19 +223,26 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def count(cubins: Path, names: list[str], output: Path, limit_s: float) -> None:
-    """Metrics of launches, by Nsight Compute."""
-    metrics = ",".join([*UNITS.values(), *OTHERS.values()])
-    log = output.with_suffix(".csv")
-    command = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--csv"]
-    command += ["--page", "raw", "--metrics", metrics, "--print-units", "base"]
-    command += ["--log-file", str(log), *child_of(cubins, output), "--counts"]
-    process = subprocess.Popen([*command, "--child", *names])
-    try:
-        process.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        process.wait(20)
-    text = log.read_text() if log.exists() else ""
+    """Metrics of launches, by Nsight Compute. Metrics that it does not know are left out."""
+    metrics, log = {**UNITS, **OTHERS}, output.with_suffix(".csv")
+    ends = time.monotonic() + limit_s
+    for _ in range(2):
+        command = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--csv"]
+        command += ["--page", "raw", "--metrics", ",".join(metrics.values())]
+        command += ["--print-units", "base", "--log-file", str(log)]
+        command += [*child_of(cubins, output), "--counts", "--child", *names]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            said = process.communicate(timeout=max(1.0, ends - time.monotonic()))[0].decode()
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            said = process.communicate()[0].decode()
+        text = log.read_text() if log.exists() else ""
+        unknown = unknown_metrics(said + text, list(metrics.values()))
+        if not unknown:
+            break
+        print(f"not known: {', '.join(unknown)}")
+        metrics = {label: name for label, name in metrics.items() if name not in unknown}
     lines = text[text.find('"ID"') :].splitlines() if '"ID"' in text else []
     rows = [row for row in csv.DictReader(io.StringIO("\n".join(lines))) if row.get("ID")]
     done = [row["name"] for row in rows_of(output) if "name" in row and "failed" not in row]
@@ -243,11 +250,13 @@ def count(cubins: Path, names: list[str], output: Path, limit_s: float) -> None:
         for name, row in zip(done, rows, strict=False):
             found = {
                 label: float(row[metric].replace(",", ""))
-                for label, metric in {**UNITS, **OTHERS}.items()
+                for label, metric in metrics.items()
                 if row.get(metric, "").replace(",", "").replace(".", "", 1).isdigit()
             }
             out.write(json.dumps({"counted": name, "kernel": row["Kernel Name"]} | found) + "\n")
     print(f"{len(rows)} of {len(names)} launches counted")
+    if not rows:
+        print(said[-500:], text[-1500:])
 
 
 def record(files: Sequence[Path]) -> None:
