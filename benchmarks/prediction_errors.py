@@ -39,22 +39,23 @@ from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.occupancy import occupancy
 from analysis.problem import Gemm, parse_shape
 from analysis.records.counters import MODELLED
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Explanation, Predicted
 from benchmarks.recorded_tables import SHORT_S
 from benchmarks.traffic_tables import COUNTERS, PROMISED, SHIPPED, ratio_of
 from kernels.ladder import BEST
 from kernels.selection import Selection, parse_selection
 from kernels.variant import Variant
 from toolkit.execution.rung_simulation import LadderSimulator
-from toolkit.execution.simulate import simulate
+from toolkit.execution.simulator import Simulator
 from toolkit.execution.traffic import Residence
+from toolkit.launch.launch import launch_geometry
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT, recordings
 from validation.corpus.case import Case
-from validation.timing.declared import Declared, launch_of
+from validation.timing.declared import Declared, rng
 from validation.timing.published_kernels import timed
 from validation.timing.published_times import publications
 from validation.timing.timed_launches import TIMED
@@ -135,15 +136,17 @@ def _predicted(code: Kernel, case: Case, device: str, limit_s: float, l2: L2Stat
         if time.monotonic() - started > limit_s:
             raise TakesTooLongError
 
+    simulator = Simulator(
+        device=find_device(device),
+        l2=l2,
+        advance=advance,
+        max_instructions=int(limit_s * INSTRUCTIONS_PER_S),
+        explanation=Explanation.NONE,
+        outputs=False,
+    )
+    geometry = launch_geometry(case.grid, case.block, case.dynamic_shared_bytes)
     try:
-        execution = simulate(
-            code,
-            **launch_of(case),
-            device=device,
-            l2=l2,
-            advance=advance,
-            max_instructions=int(limit_s * INSTRUCTIONS_PER_S),
-        )
+        execution = simulator.run(code, geometry, case.make(rng()))
     except TakesTooLongError:
         return {"left_out": f"its simulation takes more than {limit_s:g} s"}
     except ToolkitError as error:

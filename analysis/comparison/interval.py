@@ -123,18 +123,16 @@ def interval_of(predicted: Predicted, device: Device) -> Interval | None:
     return predicted.time_s * exp(low), predicted.time_s * exp(high)
 
 
-def change_interval(before: Predicted, after: Predicted, *, same_kernel: bool) -> Interval | None:
-    """Interval of after over before, of two predictions for one device; None without intervals.
+def change_interval(before: Predicted, after: Predicted) -> Interval | None:
+    """Interval of after over before, of two versions of a kernel; None without their intervals.
 
-    Errors of two versions of one kernel are alike: their difference has PAIR_SHARE of the width
-    that independent errors would give.
+    Their errors are alike: the interval has PAIR_SHARE of the width that independent errors give.
     """
     if before.interval_s is None or after.interval_s is None:
         return None
     low_before, high_before = (log(end / before.time_s) for end in before.interval_s)
     low_after, high_after = (log(end / after.time_s) for end in after.interval_s)
-    share = PAIR_SHARE if same_kernel else 1.0
     change = log(after.time_s / before.time_s)
-    low = change - share * hypot(low_after, high_before)
-    high = change + share * hypot(high_after, low_before)
+    low = change - PAIR_SHARE * hypot(low_after, high_before)
+    high = change + PAIR_SHARE * hypot(high_after, low_before)
     return exp(low), exp(high)

@@ -140,6 +140,7 @@ def _explained(found: SimulatedCall, compiled: Future[Source]) -> SimulatedCall:
         execution,
         outputs=measured.outputs,
         samples_s=measured.samples_s,
+        l2=measured.l2,
         printed=measured.printed,
         symbols=measured.symbols,
         notes=tuple(one for one in execution.notes if one not in of_simulation),

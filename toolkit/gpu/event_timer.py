@@ -44,9 +44,8 @@ class EventTimer:
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
         self._events = gpu.driver.Event(), gpu.driver.Event()
-        hold = gpu.load(SOURCE, "hold", name="timer.cu")
-        self._hold = hold.prepared(Geometry.of(1, 1), [np.uint32(HOLD_NANOSECONDS)])
-        self._reader = hold.of_same_module("read_all")
+        self._code = gpu.load(SOURCE, "hold", name="timer.cu")
+        self._hold = self._code.prepared(Geometry.of(1, 1), [np.uint32(HOLD_NANOSECONDS)])
         self._filler: Any = None
 
     def time(self, launch: Callable[[], None], *, l2: L2State) -> float:
@@ -72,14 +71,15 @@ class EventTimer:
         # at least twice the size of L2: no line of before survives
         size = max(OTHER_BYTES, 2 * self._gpu.device.l2_bytes)
         words = size // 4
-        if self._filler is None:
+        is_new = self._filler is None
+        if is_new:
             self._filler = self._gpu.allocate(size + 4)
+        if is_new or l2 is not L2State.CLEAN:
             self._gpu.driver.memset_d32_async(self._filler, 0, words)
         if l2 is L2State.CLEAN:
             found = int(self._filler) + size
-            self._reader.prepared(READERS, [self._filler, np.uint32(words // 4), found])()
-        else:
-            self._gpu.driver.memset_d32_async(self._filler, 0, words)
+            reader = self._code.of_same_module("read_all")
+            reader.prepared(READERS, [self._filler, np.uint32(words // 4), found])()
 
     def close(self) -> None:
         """Free the buffer that fills L2, while the context still exists."""

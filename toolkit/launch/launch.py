@@ -200,6 +200,7 @@ class Execution:
             traffic_basis=self.traffic_basis,
             notes=self.notes,
             uncertainty=self.uncertainty,
+            l2=self.l2,
             estimates=self.estimates,
             remedies=vars(self).get("remedies", ()),
             is_rung=self.check is not None,
