@@ -1,10 +1,11 @@
 """The launches that intervals of predicted times come from, and how often the intervals hold.
 
-    python -m benchmarks.intervals FILE ... [--test FILE ...] [--write]
+    python -m benchmarks.intervals FILE ... [--test FILE ...] [--pairs FILE ...] [--write]
 
 Each FILE was written by `benchmarks.prediction_errors --json` or by
 `validation.public_launches.predict`. Intervals of the launches of the files come from the launches
-of other families among them; those of `--test` from all of FILE. `--write` writes
+of other families among them; those of `--test` from all of FILE. Versions of a kernel are compared
+in the files of `--pairs`, such as the rungs at one shape (`--part recorded`). `--write` writes
 `analysis/comparison/like_launches.py`.
 """
 
@@ -16,14 +17,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, hypot, log
+from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
 import numpy as np
 
-from analysis.comparison.interval import Measured, Table, busy_of, line_of
+from analysis.comparison.interval import COVERS, Measured, Table, busy_of, table_of
 from analysis.devices import find_device
 from analysis.hardware.sm_constants import constants_of
 from analysis.l2_state import L2State
@@ -72,9 +72,10 @@ def known_of(path: Path) -> Iterator[Known]:
             measured_s = cell.get(f"measured_{l2}_s")
             if measured_s is None or "predicted_s" not in cell or measured_s < SHORTEST_S:
                 continue
-            if cell.get("timed_on", "h200") not in ("h200", "h100-sxm"):
+            key = cell.get("timed_on", cell.get("device", "h200"))
+            if key not in ("h200", "h100-sxm"):
                 continue
-            launch_s = constants_of(find_device(cell.get("timed_on", "h200"))).launch_s
+            launch_s = constants_of(find_device(key)).launch_s
             bounds_s = {Resource(name): one for name, one in cell["bounds_s"].items()}
             kernel, _, version = cell["label"].partition(" ")
             is_rung = "held_out" in cell
@@ -127,24 +128,25 @@ def report(rows: Sequence[Tested], title: str) -> Iterator[str]:
     yield f"  mean error of the narrowest quarter {narrow:.1%}, of the widest {wide:.1%}"
 
 
-def pair_share(rows: Sequence[Tested]) -> tuple[float, int]:
-    """Width that holds 80% of changes between versions, relative to independent errors."""
-    groups: dict[tuple[Any, ...], list[Tested]] = defaultdict(list)
-    for row in rows:
-        groups[row.known.family, row.known.version, row.known.launch.l2].append(row)
-    needed = []
-    for of in groups.values():
-        for one, other in combinations(of, 2):
-            difference = other.known.launch.error - one.known.launch.error
-            allowed = hypot(other.high, one.low) if difference > 0 else hypot(other.low, one.high)
-            if allowed > 0:
-                needed.append(abs(difference) / allowed)
-    return (float(np.quantile(needed, 0.8)), len(needed)) if needed else (1.0, 0)
+def pair_share(launches: Sequence[Known]) -> tuple[float, int]:
+    """Spread of the differences of errors of versions of a kernel, relative to independent ones.
+
+    Four fifths of differences are at most so large, and four fifths of errors.
+    """
+    groups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for one in launches:
+        groups[one.family, one.version, one.launch.l2].append(one.launch.error)
+    differences = [abs(a - b) for of in groups.values() for a, b in combinations(of, 2)]
+    errors = [abs(one.launch.error) for one in launches]
+    if not differences:
+        return 1.0, 0
+    apart, alone = (float(np.quantile(x, COVERS)) for x in (differences, errors))
+    return apart / (2**0.5 * alone), len(differences)
 
 
 def written(launches: Sequence[Known], share: float) -> str:
     head = TABLE.read_text(encoding="utf-8").partition("# Half width")[0]
-    lines = "\n".join(sorted(line_of(one.launch) for one in launches))
+    lines = table_of(one.launch for one in launches)
     return (
         f"{head}# Half width of the interval of a change between two versions of one kernel, "
         "relative to that of\n# two independent predictions.\n"
@@ -158,12 +160,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
     parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", default=[])
+    parser.add_argument(
+        "--pairs", type=Path, nargs="+", metavar="FILE", default=[], help="of versions of kernels"
+    )
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args(argv)
     launches = [one for path in chosen.files for one in known_of(path)]
     rows = judged(launches)
     print("\n".join(report(rows, "other families")))
-    share, pairs = pair_share(rows)
+    share, pairs = pair_share([one for path in chosen.pairs for one in known_of(path)])
     print(f"versions of one kernel: {share:.2f} of the width of independent errors, {pairs} pairs")
     tests = [one for path in chosen.test for one in known_of(path)]
     if tests:

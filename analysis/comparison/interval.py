@@ -23,9 +23,9 @@ from analysis.l2_state import L2State
 from analysis.timing.predicted import Predicted, Resource
 
 COVERS = 0.8
-NEIGHBOURS = 24
-LEAST = 0.01  # share that a unit is busy, below which the table does not have it
-OTHER_LIMITER, OTHER_STATE = 0.5, 0.15  # distance between launches that differ in that
+NEIGHBOURS = 18
+LAUNCH = "LAUNCH"  # the column of the share of the time that the launch itself takes
+OTHER_LIMITER, OTHER_STATE = 0.1, 0.15  # distance between launches that differ in that
 LAUNCH_WEIGHT = 1.0  # of the share of the time that the launch itself takes
 Interval = tuple[float, float]
 UNITS = tuple(Resource)
@@ -42,25 +42,31 @@ class Measured:
     error: float
 
 
-def measured_launch(text: str) -> Measured:
-    """A line of the table: limiter, state of L2, error, then UNIT=share and launch=share."""
-    limiter, l2, error, *shares = text.split()
-    found = dict(one.split("=") for one in shares)
-    busy = tuple(float(found.get(unit.name, 0)) for unit in UNITS)
-    return Measured(
-        limiter=Resource[limiter],
-        l2=L2State(l2),
-        busy=(*busy, float(found.get("launch", 0))),
-        error=float(error),
-    )
+def measured_launches(text: str) -> list[Measured]:
+    """The launches of a table: names of the columns, then a launch per line, shares in percent."""
+    names, *lines = text.strip().splitlines()
+    units = names.split()[3:]
+    found = []
+    for line in lines:
+        limiter, l2, error, *percent = line.split()
+        shares = dict(zip(units, (float(one) / 100 for one in percent), strict=True))
+        busy = (shares.get(name, 0.0) for name in (*(unit.name for unit in UNITS), LAUNCH))
+        found.append(
+            Measured(
+                limiter=Resource[limiter], l2=L2State(l2), busy=tuple(busy), error=float(error)
+            )
+        )
+    return found
 
 
-def line_of(launch: Measured) -> str:
-    """The line of a launch in the table."""
-    *busy, of_launch = launch.busy
-    shares = [f"{unit.name}={x:.2f}" for unit, x in zip(UNITS, busy, strict=True) if x >= LEAST]
-    words = [launch.limiter.name, launch.l2, f"{launch.error:.3f}", *shares]
-    return " ".join([*words, f"launch={of_launch:.2f}"])
+def table_of(launches: Iterable[Measured]) -> str:
+    """The table of these launches, as `measured_launches` reads it."""
+    names = ["limiter", "L2", "error", *(unit.name for unit in UNITS), LAUNCH]
+    lines = [
+        [one.limiter.name, one.l2, f"{one.error:.3f}", *(f"{100 * x:.0f}" for x in one.busy)]
+        for one in launches
+    ]
+    return "\n".join([" ".join(names), *sorted(" ".join(line) for line in lines)])
 
 
 def busy_of(
@@ -110,7 +116,7 @@ def quantiles_of(errors: NDArray[np.float64]) -> tuple[float, float]:
 
 @cache
 def _table() -> Table:
-    return Table.of([measured_launch(line) for line in LAUNCHES.splitlines() if line])
+    return Table.of(measured_launches(LAUNCHES))
 
 
 def interval_of(predicted: Predicted, device: Device) -> Interval | None:

@@ -161,7 +161,7 @@ def _listed(program: Program, captured: dict[str, Any], kernel: Kernel) -> dict[
             parameters.append({"value": one["bytes"]})
     if not LEAST_BYTES <= total <= MOST_BYTES:
         raise NoRuleError("bytes")
-    own = {one.name for one in (*kernel.constants, *kernel.variables)}
+    own = {one.name for one in kernel.constants} | {one.name for one in kernel.variables}
     symbols = {
         name: _rule_of_symbol(one)
         for name, one in captured["symbols"].items()
