@@ -20,10 +20,11 @@ from itertools import combinations
 from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
+from textwrap import wrap
 
 import numpy as np
 
-from analysis.comparison.interval import COVERS, Measured, Table, busy_of, table_of
+from analysis.comparison.interval import COVERS, LAUNCH, UNITS, Measured, Table, busy_of, table_of
 from analysis.devices import find_device
 from analysis.hardware.sm_constants import constants_of
 from analysis.l2_state import L2State
@@ -147,10 +148,12 @@ def pair_share(launches: Sequence[Known]) -> tuple[float, int]:
 def written(launches: Sequence[Known], share: float) -> str:
     head = TABLE.read_text(encoding="utf-8").partition("# Half width")[0]
     lines = table_of(one.launch for one in launches)
+    names = "\n".join(wrap(" ".join([*(unit.name for unit in UNITS), LAUNCH]), 99))
     return (
         f"{head}# Half width of the interval of a change between two versions of one kernel, "
         "relative to that of\n# two independent predictions.\n"
-        f'PAIR_SHARE = {share:.2f}\n\nLAUNCHES = """\n{lines}\n"""\n'
+        f'PAIR_SHARE = {share:.2f}\n\nCOLUMNS = """\n{names}\n"""\n\n'
+        f'LAUNCHES = """\n{lines}\n"""\n'
     )
 
 

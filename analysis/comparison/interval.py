@@ -17,7 +17,7 @@ from math import exp, hypot, log
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.comparison.like_launches import LAUNCHES, PAIR_SHARE
+from analysis.comparison.like_launches import COLUMNS, LAUNCHES, PAIR_SHARE
 from analysis.devices import Device
 from analysis.l2_state import L2State
 from analysis.timing.predicted import Predicted, Resource
@@ -42,12 +42,11 @@ class Measured:
     error: float
 
 
-def measured_launches(text: str) -> list[Measured]:
-    """The launches of a table: names of the columns, then a launch per line, shares in percent."""
-    names, *lines = text.strip().splitlines()
-    units = names.split()[3:]
+def measured_launches(columns: str, text: str) -> list[Measured]:
+    """The launches of a table, one per line; `columns` are the names of the shares in percent."""
+    units = columns.split()
     found = []
-    for line in lines:
+    for line in text.strip().splitlines():
         limiter, l2, error, *percent = line.split()
         shares = dict(zip(units, (float(one) / 100 for one in percent), strict=True))
         busy = (shares.get(name, 0.0) for name in (*(unit.name for unit in UNITS), LAUNCH))
@@ -61,12 +60,11 @@ def measured_launches(text: str) -> list[Measured]:
 
 def table_of(launches: Iterable[Measured]) -> str:
     """The table of these launches, as `measured_launches` reads it."""
-    names = ["limiter", "L2", "error", *(unit.name for unit in UNITS), LAUNCH]
     lines = [
         [one.limiter.name, one.l2, f"{one.error:.3f}", *(f"{100 * x:.0f}" for x in one.busy)]
         for one in launches
     ]
-    return "\n".join([" ".join(names), *sorted(" ".join(line) for line in lines)])
+    return "\n".join(sorted(" ".join(line) for line in lines))
 
 
 def busy_of(
@@ -116,7 +114,7 @@ def quantiles_of(errors: NDArray[np.float64]) -> tuple[float, float]:
 
 @cache
 def _table() -> Table:
-    return Table.of(measured_launches(LAUNCHES))
+    return Table.of(measured_launches(COLUMNS, LAUNCHES))
 
 
 def interval_of(predicted: Predicted, device: Device) -> Interval | None:
