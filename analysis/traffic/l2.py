@@ -331,9 +331,15 @@ ROUNDS = 6  # of room and residence, which then change by less than a percent
 FAR_FROM_WRITER = 0.34
 
 
+# Share of the traffic of a launch below which a second one has none: the share of pieces that L2
+# keeps falls smoothly around its reach, and a rest of it would make launches wait for DRAM.
+NEGLIGIBLE = 0.02
+
+
 def _less(both: _Below, one: _Below) -> _Below:
     """What the second of two launches adds."""
-    return _Below(*(max(0.0, getattr(both, name) - getattr(one, name)) for name in _BELOW))
+    added = ((getattr(both, name) - getattr(one, name), getattr(one, name)) for name in _BELOW)
+    return _Below(*(more if more > NEGLIGIBLE * first else 0.0 for more, first in added))
 
 
 def _below(accesses: Accesses, caches: Caches) -> _Below:

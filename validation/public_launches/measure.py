@@ -35,6 +35,7 @@ import numpy as np
 from analysis.errors import ToolkitError, first_line
 from analysis.l2_state import L2State
 from toolkit.gpu.context import Gpu
+from toolkit.gpu.event_timer import HOLD_NANOSECONDS
 from toolkit.gpu.nsight_compute.ncu import unknown_metrics
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.sass.module_variables import symbols_of as variables_of
@@ -126,7 +127,7 @@ def timed(gpu: Gpu, one: OnDevice) -> dict[str, Any]:
     one.restore()
     first_s = gpu.timer.time(one.launch, l2=L2State.DIRTY)
     count = SAMPLES if first_s < LONG_S else SAMPLES_OF_LONG if first_s < LONGEST_S else 1
-    found: dict[str, Any] = {"samples": count}
+    found: dict[str, Any] = {"samples": count, "hold_ns": HOLD_NANOSECONDS}
     for state in L2State:
         samples_s = []
         for _ in range(count):
@@ -260,10 +261,13 @@ def count(cubins: Path, names: list[str], output: Path, limit_s: float) -> None:
 
 
 def record(files: Sequence[Path]) -> None:
-    """Write the records of both halves from what was measured."""
+    """Write the records of both halves from what was measured; of two times the later file's."""
     rows = [row for path in files for row in rows_of(path)]
-    is_time = [{"dirty_s", "failed"} & row.keys() and "name" in row for row in rows]
-    times = {row["name"]: row for row, counts in zip(rows, is_time, strict=True) if counts}
+    times: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name = row.get("name")
+        if name and ("dirty_s" in row or ("failed" in row and name not in times)):
+            times[name] = row
     counts = {row.pop("counted"): row for row in rows if "counted" in row}
     for half in HALVES:
         names = [one.name for one in listed(half)]
