@@ -181,8 +181,8 @@ def ladder(limit_s: float = LIMIT_S, *, only_held_out: bool = False) -> Iterator
     found: dict[tuple[str, str], dict[str, float]] = {}
     for cell in times["cells"]:
         if cell["kind"] != "kernel" and "median_s" in cell:
-            of_rung = found.setdefault((cell["shape"], cell["label"]), {})
-            of_rung[L2State(cell["l2"])] = cell["median_s"]
+            times_of = found.setdefault((cell["shape"], cell["label"]), {})
+            times_of[L2State(cell["l2"])] = cell["median_s"]
     for shape, of_shape in groupby(found.items(), key=lambda item: item[0][0]):
         simulator = LadderSimulator(Workload(parse_shape(shape), seed=0))
         for (_, label), medians in of_shape:

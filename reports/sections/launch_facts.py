@@ -132,7 +132,7 @@ def error_short(report: LaunchReport) -> str:
         return ""
     if ends := report.predicted.interval_s:
         shown = text.interval(Interval(low=ends[0], high=ends[1]), text.predicted_seconds)
-        return f"{shown} in {text.percent(COVERS)} of launches like it"
+        return f"{shown} in {round(100 * COVERS)} % of launches like it"
     alike = errors_alike(report)
     if alike is None:
         return NONE_ALIKE
