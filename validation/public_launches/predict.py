@@ -25,7 +25,7 @@ from typing import Any
 from analysis.devices import find_device
 from analysis.errors import ToolkitError
 from analysis.l2_state import L2State
-from analysis.timing.predicted import Explanation
+from analysis.timing.predicted import Explanation, Resource
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.setup import LaunchSetup
 from validation.public_launches.listed import HALVES, SEED, Half, Listed, listed, measurements
@@ -35,6 +35,27 @@ LIMIT_S = 60.0
 MISSING = 0.6  # error that a launch without a time counts as
 FACTOR = 1.6
 SHOWN = 10
+BUSY, CLOSE = 60.0, 5.0  # percent of a unit's peak
+UNIT_OF = {
+    "issue": Resource.ISSUE,
+    "FP32": Resource.FP32,
+    "integer products": Resource.PRODUCTS,
+    "integers and logic": Resource.LOGIC,
+    "FP64": Resource.DOUBLE,
+    "half precision": Resource.HALF,
+    "special functions": Resource.SPECIAL,
+    "constants": Resource.CONSTANTS,
+    "load/store unit": Resource.L1,
+    "L1": Resource.L1,
+    "L1 tags": Resource.L1,
+    "shared memory": Resource.SHARED_MEMORY,
+    "L2": Resource.L2,
+    "L2 tags": Resource.L2,
+    "L2 data": Resource.L2,
+    "atomics at L2": Resource.ATOMICS,
+    "reductions at L2": Resource.ATOMICS,
+    "DRAM": Resource.DRAM,
+}
 
 Cell = dict[str, Any]
 
@@ -141,6 +162,41 @@ def tables(found: Sequence[Cell]) -> Iterator[str]:
             yield f"left out: {cell['label']}: {cell['left_out'][:150]}"
 
 
+def limiters(half: Half, found: Sequence[Cell]) -> Iterator[str]:
+    """How often the limiter is that of Nsight Compute.
+
+    A unit that is busy for BUSY of its peak, or another one within CLOSE, is to be named. Where
+    none is, latency or atomics are to be named, or no unit for as large a share of the time.
+    """
+    counted = {row["name"]: row for row in measurements(half)["counters"]}
+    right: dict[bool, list[bool]] = {True: [], False: []}
+    wrong = []
+    for cell in found:
+        if "predicted_s" not in cell or cell["label"] not in counted:
+            continue
+        row = counted[cell["label"]]
+        busy: dict[Resource, float] = defaultdict(float)
+        for unit, of in UNIT_OF.items():
+            busy[of] = max(busy[of], row.get(unit, 0.0))
+        most = max(busy.values())
+        limiter, time_s = Resource(cell["limiter"]), cell["predicted_s"]
+        share = 100 * cell["bounds_s"][limiter] / time_s
+        is_busy = most >= BUSY
+        if is_busy:
+            is_right = busy.get(limiter, 0.0) >= most - CLOSE
+        else:
+            is_right = limiter in (Resource.LATENCY, Resource.ATOMICS) or share < BUSY
+        right[is_busy].append(is_right)
+        if not is_right:
+            names = " ".join(f"{of} {x:.0f}" for of, x in busy.items() if x >= most - CLOSE)
+            wrong.append(f"  {cell['label']}: {limiter} {share:.0f}%, counted {names}%")
+    for is_busy, words in ((True, "a unit is busy"), (False, "no unit is busy")):
+        if right[is_busy]:
+            of = f"{sum(right[is_busy])} of {len(right[is_busy])}"
+            yield f"where {words} for {BUSY:.0f}% by Nsight Compute, the limiter is right: {of}"
+    yield from wrong
+
+
 def _intervals(known: Sequence[Cell]) -> list[tuple[tuple[float, float], float]]:
     return [(cell["interval_s"], measured_s(cell) or 0.0) for cell in known]
 
@@ -193,6 +249,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if chosen.table:
         read = [json.loads(path.read_text(encoding="utf-8")) for path in chosen.table]
         print("\n".join(tables([cell for one in read for of in one.values() for cell in of])))
+        for one in read:
+            for half, of in one.items():
+                print("\n".join(limiters(half, of)))
         return
     if chosen.cubins is None:
         parser.error("CUBINS is missing: give the folder of machine code")
@@ -203,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             chosen.json.write_text(json.dumps({chosen.half: found}, indent=1), encoding="utf-8")
         if chosen.half == "first":
             print(_line(cell) if "predicted_s" in cell else cell["label"], flush=True)
-    print("\n".join(tables(found)))
+    print("\n".join([*tables(found), *limiters(chosen.half, found)]))
 
 
 if __name__ == "__main__":
