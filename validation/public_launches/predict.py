@@ -192,8 +192,8 @@ def limiters(half: Half, found: Sequence[Cell]) -> Iterator[str]:
             wrong.append(f"  {cell['label']}: {limiter} {share:.0f}%, counted {names}%")
     for is_busy, words in ((True, "a unit is busy"), (False, "no unit is busy")):
         if right[is_busy]:
-            of = f"{sum(right[is_busy])} of {len(right[is_busy])}"
-            yield f"where {words} for {BUSY:.0f}% by Nsight Compute, the limiter is right: {of}"
+            told = f"{sum(right[is_busy])} of {len(right[is_busy])}"
+            yield f"where {words} for {BUSY:.0f}% by Nsight Compute, the limiter is right: {told}"
     yield from wrong
 
 
