@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import ToolkitError, first_line
+from analysis.l2_state import L2State
 from analysis.problem import Gemm, parse_shape
 from analysis.traffic.block_schedule import BlockProgress
 from analysis.traffic.gemm_accesses import gemm_accesses
@@ -173,7 +174,7 @@ def block_times(gpu: Gpu, selection: Selection, operands: GpuOperands, shape: st
     kernel = gpu.load_image(cubin.image, cubin.symbol)
     launch = kernel.prepared(geometry, operands.arguments(variant, parameters, executed))
     for _ in range(2):
-        gpu.timer.time(launch, flush_l2=True)
+        gpu.timer.time(launch, l2=L2State.DIRTY)
     gpu.download(buffer, into=found)
     ended = found[found[:, 1] > 0].astype(np.int64)  # others left before they had anything to do
     return BlockTimes(begins=ended[:, 0], ends=ended[:, 1], sms=ended[:, 2])

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from analysis.geometry import Geometry
+from analysis.l2_state import L2State
 from reports import text
 from toolkit.gpu.context import Gpu
 
@@ -73,7 +74,7 @@ reach_shared(float* out, int rounds)
 
 def best(gpu: Gpu, launch: Callable[[], None]) -> float:
     """The least time of a launch in seconds, with L2 as it is."""
-    return min(gpu.timer.time(launch, flush_l2=False) for _ in range(SAMPLES))
+    return min(gpu.timer.time(launch, l2=L2State.WARM) for _ in range(SAMPLES))
 
 
 def fp32(gpu: Gpu, out: object) -> float:

@@ -12,9 +12,9 @@ The part "recorded": every rung of the runs that ship with the package, as predi
 `benchmarks/resimulate.py` predicts them anew.
 
 The part "kernels": launches of validation/timing/timed_launches.py, simulated for the device of
-validation/timing/recorded/ and compared with the times there. The model assumes a flushed L2; the
-table also has the times with a warm L2. Launches that are not predicted, or take longer to simulate
-than `--limit-s`, are listed with the reason.
+validation/timing/recorded/ and compared with the times there. The model assumes a dirty L2; with
+`--l2 warm` these and the launches on trial are predicted for a warm one. Launches that are not
+predicted, or take longer to simulate than `--limit-s`, are listed with the reason.
 
 The parts "fit", "select" and "final": launches of validation/timing/trial_launches.py, for which no
 rule was made, on one of two GPUs. Rules may be fitted on the first and chosen on the second. Use
@@ -35,25 +35,27 @@ from typing import Any
 
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.occupancy import occupancy
 from analysis.problem import Gemm, parse_shape
 from analysis.records.counters import MODELLED
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Explanation, Predicted
 from benchmarks.recorded_tables import SHORT_S
 from benchmarks.traffic_tables import COUNTERS, PROMISED, SHIPPED, ratio_of
 from kernels.ladder import BEST
 from kernels.selection import Selection, parse_selection
 from kernels.variant import Variant
 from toolkit.execution.rung_simulation import LadderSimulator
-from toolkit.execution.simulate import simulate
+from toolkit.execution.simulator import Simulator
 from toolkit.execution.traffic import Residence
+from toolkit.launch.launch import launch_geometry
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT, recordings
 from validation.corpus.case import Case
-from validation.timing.declared import Declared, launch_of
+from validation.timing.declared import Declared, rng
 from validation.timing.published_kernels import timed
 from validation.timing.published_times import publications
 from validation.timing.timed_launches import TIMED
@@ -85,22 +87,24 @@ def measured(times: Mapping[str, Any], kind: str) -> dict[str, dict[str, float]]
     found: dict[str, dict[str, float]] = {}
     for cell in times["cells"]:
         if cell["kind"] == kind and "median_s" in cell:
-            found.setdefault(cell["label"], {})[cell["l2"]] = cell["median_s"]
+            found.setdefault(cell["label"], {})[L2State(cell["l2"])] = cell["median_s"]
     return found
 
 
-def kernels(limit_s: float = LIMIT_S) -> Iterator[Cell]:
+def kernels(limit_s: float = LIMIT_S, l2: L2State = DEFAULT_L2) -> Iterator[Cell]:
     """Each launch of the table of which a time was recorded, predicted."""
     times = recorded()
-    yield from _of_declared(TIMED, times, measured(times, "kernel"), limit_s)
+    yield from _of_declared(TIMED, times, measured(times, "kernel"), limit_s, l2)
 
 
-def on_trial(part: str, gpu: str, limit_s: float = LIMIT_S) -> Iterator[Cell]:
+def on_trial(
+    part: str, gpu: str, limit_s: float = LIMIT_S, l2: L2State = DEFAULT_L2
+) -> Iterator[Cell]:
     """Each launch of a part of those on trial, predicted for the GPU that it was timed on."""
     times = recorded_trial(gpu)
     counted = {one["label"]: one["counters"] for one in times["counted"]}
     trials = [trial for trial in TRIALS if trial.part == part]
-    for cell in _of_declared(trials, times, measured(times, "trial"), limit_s):
+    for cell in _of_declared(trials, times, measured(times, "trial"), limit_s, l2):
         counters = counted[cell["label"]]
         yield cell | {
             "timed_on": times["device"],
@@ -113,6 +117,7 @@ def _of_declared(
     times: Mapping[str, Any],
     found: Mapping[str, Mapping[str, float]],
     limit_s: float,
+    l2: L2State,
 ) -> Iterator[Cell]:
     for one in declared:
         for case in one.cases:
@@ -120,25 +125,28 @@ def _of_declared(
                 code = one.code(times["architecture"])
                 yield {
                     "label": case.name,
-                    **_predicted(code, case, times["device"], limit_s),
-                } | {f"measured_{l2}_s": median_s for l2, median_s in found[case.name].items()}
+                    **_predicted(code, case, times["device"], limit_s, l2),
+                } | {f"measured_{state}_s": one for state, one in found[case.name].items()}
 
 
-def _predicted(code: Kernel, case: Case, device: str, limit_s: float) -> Cell:
+def _predicted(code: Kernel, case: Case, device: str, limit_s: float, l2: L2State) -> Cell:
     started = time.monotonic()
 
     def advance(done: int, of: int) -> None:
         if time.monotonic() - started > limit_s:
             raise TakesTooLongError
 
+    simulator = Simulator(
+        device=find_device(device),
+        l2=l2,
+        advance=advance,
+        max_instructions=int(limit_s * INSTRUCTIONS_PER_S),
+        explanation=Explanation.NONE,
+        outputs=False,
+    )
+    geometry = launch_geometry(case.grid, case.block, case.dynamic_shared_bytes)
     try:
-        execution = simulate(
-            code,
-            **launch_of(case),
-            device=device,
-            advance=advance,
-            max_instructions=int(limit_s * INSTRUCTIONS_PER_S),
-        )
+        execution = simulator.run(code, geometry, case.make(rng()))
     except TakesTooLongError:
         return {"left_out": f"its simulation takes more than {limit_s:g} s"}
     except ToolkitError as error:
@@ -153,6 +161,7 @@ def _predicted(code: Kernel, case: Case, device: str, limit_s: float) -> Cell:
 def _cell(found: Predicted) -> Cell:
     return {
         "predicted_s": found.time_s,
+        "l2": found.l2,
         "limiter": found.limiter,
         "limiter_share": found.limiter_share,
         "next_limiter": found.next_limiter,
@@ -162,7 +171,7 @@ def _cell(found: Predicted) -> Cell:
 
 
 def ladder(limit_s: float = LIMIT_S, *, only_held_out: bool = False) -> Iterator[Cell]:
-    """Each rung at each shape of which a time was recorded with L2 flushed, predicted.
+    """Each rung at each shape of which a time was recorded with L2 dirty, predicted.
 
     Constants were fitted on rungs with their default parameters; the others are held out.
     """
@@ -172,13 +181,14 @@ def ladder(limit_s: float = LIMIT_S, *, only_held_out: bool = False) -> Iterator
     found: dict[tuple[str, str], dict[str, float]] = {}
     for cell in times["cells"]:
         if cell["kind"] != "kernel" and "median_s" in cell:
-            found.setdefault((cell["shape"], cell["label"]), {})[cell["l2"]] = cell["median_s"]
+            times_of = found.setdefault((cell["shape"], cell["label"]), {})
+            times_of[L2State(cell["l2"])] = cell["median_s"]
     for shape, of_shape in groupby(found.items(), key=lambda item: item[0][0]):
         simulator = LadderSimulator(Workload(parse_shape(shape), seed=0))
         for (_, label), medians in of_shape:
             if only_held_out and ":" not in label:
                 continue
-            if isinstance(parse_selection(label).variant, Variant) and "flushed" in medians:
+            if isinstance(parse_selection(label).variant, Variant) and L2State.DIRTY in medians:
                 yield {
                     "label": f"{label} {shape}",
                     "timed_on": device.key,
@@ -188,7 +198,7 @@ def ladder(limit_s: float = LIMIT_S, *, only_held_out: bool = False) -> Iterator
 
 
 def of_recorded_runs(limit_s: float = LIMIT_S) -> Iterator[Cell]:
-    """Each rung at each shape of the runs that ship, as predicted there, L2 flushed."""
+    """Each rung at each shape of the runs that ship, as predicted there, L2 dirty."""
     del limit_s
     for key in SHIPPED:
         run = recorded_run(key)
@@ -199,7 +209,7 @@ def of_recorded_runs(limit_s: float = LIMIT_S) -> Iterator[Cell]:
                     "label": f"{record.label} {record.shape}",
                     "device": key,
                     "held_out": False,
-                    "measured_flushed_s": record.measured.median_s,
+                    "measured_dirty_s": record.measured.median_s,
                     **_cell(record.predicted),
                 }
 
@@ -219,7 +229,7 @@ def published(limit_s: float = LIMIT_S) -> Iterator[Cell]:
                         "label": f"{device.key} {timing.rung} {size}",
                         "device": device.key,
                         "timed_on": device.key,
-                        "measured_flushed_s": timing.seconds[place],
+                        "measured_dirty_s": timing.seconds[place],
                         **of_rung(simulator, timed(device.key, timing.rung), device),
                     }
 
@@ -244,28 +254,29 @@ def of_rung(simulator: LadderSimulator, selection: Selection, device: Device) ->
     return _cell(found.predicted) if found.predicted else {"left_out": found.prediction_basis}
 
 
-def ratio(cell: Cell, l2: str = "flushed") -> float | None:
-    """Predicted over measured, None where one of them is not there."""
+def ratio(cell: Cell, l2: str | None = None) -> float | None:
+    """Predicted over measured in the state of L2 that is predicted, None where one is missing."""
+    l2 = l2 or cell.get("l2", DEFAULT_L2)
     seen = cell.get(f"measured_{l2}_s")
     return cell["predicted_s"] / seen if seen and "predicted_s" in cell else None
 
 
-def mean_error(cells: Sequence[Cell], l2: str = "flushed") -> float:
+def mean_error(cells: Sequence[Cell], l2: str | None = None) -> float:
     """The mean of |ratio - 1|."""
     return fmean(_errors(cells, l2))
 
 
-def _errors(cells: Sequence[Cell], l2: str = "flushed") -> list[float]:
+def _errors(cells: Sequence[Cell], l2: str | None = None) -> list[float]:
     return [abs(found - 1) for cell in cells if (found := ratio(cell, l2)) is not None]
 
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
     """One line per launch, the mean errors, and what was left out."""
-    yield f"{'':40}predicted    flushed  ratio       warm  ratio  limiter, share (µs)"
+    yield f"{'':40}predicted      dirty  ratio       warm  ratio  limiter, share (µs)"
     shown = [cell for cell in cells if "predicted_s" in cell]
     for cell in shown:
         columns = [f"{cell['label']:38}{cell['predicted_s'] * 1e6:11.1f}"]
-        for l2 in ("flushed", "warm"):
+        for l2 in (L2State.DIRTY, L2State.WARM):
             found = ratio(cell, l2)
             columns.append(
                 f"{cell[f'measured_{l2}_s'] * 1e6:11.1f}{found:7.2f}" if found else " " * 18
@@ -314,7 +325,7 @@ def _groups(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
             f"{key}, {SHORT_S * 1e6:.0f} µs and more": [
                 cell
                 for cell in timed
-                if cell["device"] == key and cell["measured_flushed_s"] >= SHORT_S
+                if cell["device"] == key and cell["measured_dirty_s"] >= SHORT_S
             ]
             for key in sorted(devices)
         }
@@ -322,9 +333,9 @@ def _groups(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     return {
         "all": timed,
         f"{SHORT_S * 1e6:.0f} µs and more": [
-            cell for cell in fitted if cell["measured_flushed_s"] >= SHORT_S
+            cell for cell in fitted if cell["measured_dirty_s"] >= SHORT_S
         ],
-        "shorter": [cell for cell in fitted if cell["measured_flushed_s"] < SHORT_S],
+        "shorter": [cell for cell in fitted if cell["measured_dirty_s"] < SHORT_S],
         "held out (other parameters than the defaults)": [
             cell for cell in timed if cell.get("held_out")
         ],
@@ -339,7 +350,7 @@ def _out_of_order(cells: Sequence[Cell]) -> Iterator[str]:
                 continue
             if one.get("device") != other.get("device"):
                 continue
-            measured_faster = one["measured_flushed_s"] * 1.05 < other["measured_flushed_s"]
+            measured_faster = one["measured_dirty_s"] * 1.05 < other["measured_dirty_s"]
             if measured_faster and one["predicted_s"] > other["predicted_s"]:
                 yield f"the wrong way round: {one['label']} and {other['label']}"
 
@@ -360,6 +371,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--part", choices=(*PARTS, *TRIAL_PARTS), help="default: all that are not on trial"
     )
     parser.add_argument("--device", choices=DEVICES, default="h200", help="of a trial")
+    parser.add_argument("--l2", choices=list(L2State), default=DEFAULT_L2, help="of other kernels")
     parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="of each simulation")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(argv)
@@ -367,8 +379,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     document: dict[str, list[Cell]] = {}
     for part in parts:
         document[part] = list(
-            on_trial(part, chosen.device, chosen.limit_s)
+            on_trial(part, chosen.device, chosen.limit_s, L2State(chosen.l2))
             if part in TRIAL_PARTS
+            else kernels(chosen.limit_s, L2State(chosen.l2))
+            if part == "kernels"
             else PARTS[part](chosen.limit_s)
         )
         print("\n".join(table(document[part])), flush=True)

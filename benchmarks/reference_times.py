@@ -31,6 +31,7 @@ import numpy as np
 from analysis.comparison.statistics import median_interval
 from analysis.errors import ToolkitError, first_line
 from analysis.geometry import Geometry
+from analysis.l2_state import L2State
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.environment import GpuMonitor, environment
 from toolkit.gpu.sampling import Sampling, Series, interleave
@@ -44,7 +45,6 @@ from validation.timing.declared import OPTIONS, SEED, Declared, rng
 from validation.timing.timed_launches import TIMED
 from validation.timing.trial_launches import TRIALS, Trial
 
-L2_STATES = {"flushed": True, "warm": False}
 LIMIT_S = 235.0  # what is left then is recorded as not timed
 SAMPLING = Sampling(precision=0.003, time_limit_s=0.2, max_samples=80)
 FEWEST = 3
@@ -106,15 +106,15 @@ class Session:
         """Launch until the clocks are up."""
         started = time.monotonic()
         while time.monotonic() - started < WARM_UP_S:
-            self.gpu.timer.time(launch, flush_l2=False)
+            self.gpu.timer.time(launch, l2=L2State.WARM)
 
     def time(self, launch: Timed, about: Cell, *, fewest: int = FEWEST) -> None:
         """Time a launch that was checked, in both states of L2, and record a cell for each."""
-        for state, flush in L2_STATES.items():
+        for state in (L2State.DIRTY, L2State.WARM):
             if self.over:
                 self.fail({**about, "l2": state}, "not timed: the time is over")
                 continue
-            timers = {"0": partial(self.gpu.timer.time, launch, flush_l2=flush)}
+            timers = {"0": partial(self.gpu.timer.time, launch, l2=state)}
             self._warm_up(launch)
             before = self.monitor.state()
             found, _ = interleave(timers, SAMPLING, fewest=fewest, usable=lambda: self.gpu.alive)

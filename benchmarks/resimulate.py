@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from analysis.comparison.scorecard import scored
 from analysis.devices import Device
 from analysis.errors import CompileError, InputError, ToolkitError
+from analysis.l2_state import DEFAULT_L2
 from analysis.problem import Gemm, parse_shape
 from analysis.records.profile import Listing, Profile, Record
 from kernels.selection import Selection
@@ -73,7 +74,7 @@ def _simulated(
         raise InputError(f"{record.label} at {record.shape} is another rung by now")
     selection = replace(selection, parameters=record.parameters)  # `best` may have others by now
     cubin = as_it_was(compiled(selection, device.sm_arch), record)
-    found = simulator.simulate(cubin, selection, residence(record, device))
+    found = simulator.simulate(cubin, selection, residence(record, device, DEFAULT_L2))
     if found.check is None or not found.check.passed:
         raise InputError(f"{record.label} at {record.shape} is simulated wrongly")
     stale = ("not simulated: ", "not predicted: ")
@@ -100,7 +101,7 @@ def plan_of(run: Profile) -> Plan:
     shapes = tuple(dict.fromkeys(record.shape for record in run.records))
     labels = tuple(dict.fromkeys(record.label for record in run.records))
     chosen = labels if "--variant" in run.command else None
-    return make_plan(shapes, chosen, sampling=Sampling(), warm_l2=False, seed=run.seed)
+    return make_plan(shapes, chosen, sampling=Sampling(), seed=run.seed)
 
 
 def compiled(selection: Selection, architecture: str) -> Kernel:

@@ -45,6 +45,7 @@ import toolkit.rungs.best
 from analysis import sm as cycles
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
+from analysis.l2_state import DEFAULT_L2
 from analysis.problem import Gemm, parse_shape
 from analysis.records.counters import MODELLED, of_traffic
 from analysis.timing.model_runs import model_runs
@@ -277,7 +278,7 @@ def of_ladder(label: str, place: int, key: str) -> Launch:
     kernel = as_it_was(compiled(selection, run.device.sm_arch), record)
     simulator = LadderSimulator(Workload(shape, run.seed))
     with executing() as executed:
-        simulator.simulate(kernel, selection, residence(record, run.device))
+        simulator.simulate(kernel, selection, residence(record, run.device, DEFAULT_L2))
     assert record.measured is not None
     cell: Cell = {
         "label": f"{label} {shape}",

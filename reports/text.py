@@ -205,6 +205,14 @@ def with_interval(value: float, bounds: Interval | None, one: Callable[[float], 
     return f"{shown} ({' to '.join(ends)})"
 
 
+def predicted_within(time_s: float, ends: tuple[float, float] | None) -> str:
+    """A predicted time with its 80% interval: '28.1 µs (25.2 to 33.0)'."""
+    shown = predicted_seconds(time_s)
+    if ends is None:
+        return shown
+    return f"{shown} ({' to '.join(_before(shown, predicted_seconds(end)) for end in ends)})"
+
+
 def each(values: list[float], one: Callable[[float], str]) -> str:
     """Values written by `one`, equal ones once, a shared unit once: '45.3 and 44.5 TFLOP/s'."""
     *first, last = dict.fromkeys(map(one, values))

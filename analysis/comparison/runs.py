@@ -290,7 +290,7 @@ def _measured(one: LaunchRecord) -> Measured | None:
         return None
     return Measured(
         clock="CUDA events",
-        l2="flushed",
+        l2=one.l2,
         samples_s=one.samples_s,
         median_s=median(one.samples_s),
         interval_s=median_interval(one.samples_s),

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from analysis.comparison.counts import Outcome
+from analysis.comparison.interval import change_interval
 from analysis.comparison.statistics import TimeVerdict, quotient, time_verdict
 from analysis.records.profile import Interval, Measured
 from analysis.timing.predicted import Predicted
@@ -37,7 +38,8 @@ class TimeChange:
 class PredictionChange:
     """Two predicted times, their limiters, and whether anything of them changed.
 
-    `change` is after over before.
+    `change` is after over before, `change_interval` its 80% interval, None where a prediction has
+    none.
     """
 
     before_s: float
@@ -46,6 +48,15 @@ class PredictionChange:
     limiter_after: str
     change: float | None
     verdict: Outcome
+    change_interval: tuple[float, float] | None = None
+
+    @property
+    def is_clear(self) -> bool:
+        """False if the errors of both predictions allow that the other one is faster."""
+        if self.change_interval is None:
+            return True
+        low, high = self.change_interval
+        return not low <= 1 <= high
 
 
 def time_change(
@@ -119,6 +130,7 @@ def predicted_change(
         limiter_after=after.limiter,
         change=after.time_s / before.time_s if before.time_s else None,
         verdict=Outcome.SAME if is_same else Outcome.CHANGED,
+        change_interval=change_interval(before, after),
     )
     if before.constants == after.constants:
         return change, ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from analysis.devices import DEVICES
 from analysis.geometry import Geometry
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.occupancy import Resources
 from analysis.records.counters import MODELLED, InstructionCounts
 from analysis.records.profile import Launched, LineCounters, Simulated
@@ -32,6 +33,7 @@ class AskedLaunch:
     the time are modelled for, None without. `rung` is the label of a rung by its name.
     `settings` are variables of --set as they were written. `heap_bytes`, `limit_s` and
     `max_instructions` are None for the default.
+    `l2` is what the launch finds in L2: dirty in records of earlier versions.
     `inner_lines` is None, and `constants`, a file, may be unknown, in records of earlier versions.
     `source_dirs` are the folders of --source-dir.
     """
@@ -49,6 +51,7 @@ class AskedLaunch:
     rung: str | None = None
     inner_lines: bool | None = None
     constants: str | None = None
+    l2: L2State = DEFAULT_L2
     source_dirs: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     cooperative: bool = False
@@ -78,6 +81,7 @@ class AskedLaunch:
         words += _each("--constants", filter(None, [self.constants]))
         words += _given("--limit", self.limit_s)
         words += _given("--max-instructions", self.max_instructions)
+        words += [] if self.l2 == DEFAULT_L2 or command == "check" else ["--l2", self.l2]
         words += _given("--seed", self.seed)
         if self.device is not None and command != "run":
             words += ["--device", self.device]
@@ -107,7 +111,7 @@ class LaunchRecord(AskedLaunch):
 
     `estimates` has the ends of the 95% interval of each counter that is an estimate; None in
     records of earlier versions. `unseen_share` is the share of blocks that may differ unseen (95%).
-    `samples_s` are measured times, in the order taken, with L2 flushed before each.
+    `samples_s` are measured times, in the order taken, each of a launch that found L2 as `l2` says.
     """
 
     resources: Resources

@@ -18,6 +18,7 @@ from typing import Literal, Self
 
 from analysis.devices import Device
 from analysis.geometry import Geometry
+from analysis.l2_state import L2State
 from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm
 from analysis.records.counters import CounterClass, MemoryAction, MemorySpace
@@ -269,7 +270,7 @@ class Measured:
     """
 
     clock: Literal["CUDA events", "host clock"]
-    l2: Literal["flushed", "warm", "host"]
+    l2: L2State | Literal["host"]
     samples_s: tuple[float, ...]
     median_s: float
     interval_s: Interval | None

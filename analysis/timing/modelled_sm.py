@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from analysis.access import WAVEFRONT_BYTES
 from analysis.devices import Device
 from analysis.hardware.sm_constants import SmConstants
+from analysis.l2_state import L2State
 from analysis.sm import LINE_BYTES, SCHEDULERS, Machine, Numbers
 from analysis.timing.blocks_of_sm import blocks_to_run
 from analysis.timing.work import Work
 
 FEWEST_L1_LINES = 64
-# Fraction of L2 that is dirty when a launch begins, because the flush before it writes other lines.
+# Fraction of L2 that is dirty when a launch begins, if the launch before it wrote other lines.
 # Fitted on kernels that read.
 DIRTY_SHARE = 0.6
 # Dirty fraction of the lines that are evicted first. Fitted on stream-k, which takes longer on an
@@ -155,7 +156,13 @@ class ModelledSm:
 
     @property
     def dirty_bytes(self) -> float:
-        """Bytes of lines that were dirty before the launch and are evicted during it."""
+        """Bytes of other data that were dirty before the launch and are evicted during it.
+
+        If L2 is clean there are none; if it is warm, what the same launch left dirty is in the
+        bytes that DRAM writes.
+        """
+        if self.work.l2 is not L2State.DIRTY:
+            return 0.0
         come = self.work.dram_read_bytes + self.work.l2_write_bytes
         return min(DIRTY_SHARE * self.device.l2_bytes, DIRTY_AT_FIRST * come)
 

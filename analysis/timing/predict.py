@@ -46,7 +46,7 @@ def predict(
 ) -> Predicted:
     """Predicted time of a launch on a device, its limiter, its bounds, and what it is spent on.
 
-    L2 is flushed at the start. `gap_clocks` returns the result of `gap_clocks_of`, for a caller
+    `gap_clocks` returns the result of `gap_clocks_of`, for a caller
     that explains the time by its gap and computes this in another thread; by default it is computed
     here. Raises UnavailableError if the native code of the model was not built.
     """
@@ -114,7 +114,7 @@ def _predicted(
         clock_hz=sm.clock_hz,
         launch_s=sm.constants.launch_s,
         flop_per_s=sm.work.flop / time_s,
-        l2="flushed",
+        l2=sm.work.l2,
         limiter=ranked[0].name,
         limiter_share=shares[0],
         next_limiter=ranked[1].name,

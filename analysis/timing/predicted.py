@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from analysis.l2_state import L2State
 from analysis.vocabulary import Vocabulary
 
 
@@ -178,7 +179,7 @@ class Predicted:
     clock_hz: float  #: SM clock
     launch_s: float  #: time of an empty launch
     flop_per_s: float  #: FLOP of the problem over `time_s`
-    l2: Literal["flushed", "warm"]  #: state of L2 at the start
+    l2: L2State  #: at the start
     limiter: Resource  #: the resource that is busy for the largest fraction of the time
     limiter_share: float  #: that fraction
     next_limiter: Resource  #: the resource with the second largest fraction
@@ -190,6 +191,9 @@ class Predicted:
     is_fitted: bool  #: the constants were fitted on a GPU of this architecture
     costs: tuple[Cost, ...] = ()  #: parts of `time_s` by effect; empty in earlier records
     lines: tuple[LineCost, ...] = ()  #: parts of `time_s` by source line
+    #: four fifths of the measured times of launches like this lie in it, in seconds; None where
+    #: none like it were measured (`analysis.comparison.interval`)
+    interval_s: tuple[float, float] | None = None
 
     @property
     def causes(self) -> tuple[RankedCause, ...]:
@@ -232,4 +236,7 @@ def from_json(text: bytes) -> Predicted:
     values["lines"] = tuple(LineCost(**one) for one in values.get("lines", ()))
     for name in ("limiter", "next_limiter"):
         values[name] = Resource(values[name])
+    values["l2"] = L2State(values["l2"])
+    if values.get("interval_s"):
+        values["interval_s"] = tuple(values["interval_s"])
     return Predicted(**values)

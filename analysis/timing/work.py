@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import InputError
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.timing.blocks_of_sm import OneSm, most_blocks
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample
@@ -74,6 +75,7 @@ class Work:
     l2_write_bytes: float
     dram_read_bytes: float
     dram_write_bytes: float
+    l2: L2State = DEFAULT_L2  #: at the start; of a warm L2, the bytes above are those that it lacks
     #: instructions of an average block of the launch, relative to an average sampled block
     weight: float = 1.0
     #: fraction of the stored sectors that L1 sends to L2 after merging adjacent stores

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from analysis.access import Copies
 from analysis.device_table import MIB
 from analysis.devices import Device
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
 from analysis.traffic.native import call, pointer_to
 
@@ -196,13 +197,16 @@ def traffic(
     device: Device,
     *,
     in_step: float,
+    l2: L2State = DEFAULT_L2,
     blocks_per_sm: int = 1,
     relative_times: Floats | None = None,
     written_sectors: float | None = None,
 ) -> Traffic:
     """Traffic below L1 of a launch with these accesses on a device.
 
-    `in_step`: fraction of the fetches issued together that coincide. `blocks_per_sm`: resident
+    `in_step`: fraction of the fetches issued together that coincide. `l2`: what the launch finds in
+    L2; if that is what the same launch left, its traffic is the second half of that of two of them.
+    `blocks_per_sm`: resident
     blocks per SM. `relative_times`: time that each SM takes for the same work, relative to a
     typical SM. `written_sectors`: sectors of stores that L1 sends, by default those of `accesses`.
     """
@@ -216,6 +220,8 @@ def traffic(
             accesses, time=accesses.time * relative_times[accesses.block % device.sm_count]
         )
     below = _below(accesses, caches)
+    if l2 is L2State.WARM:
+        below = _less(_below(_twice(accesses), caches), below)
     if written_sectors is None:
         written_sectors = float(accesses.sectors[accesses.is_write].sum())
     return Traffic(
@@ -227,6 +233,16 @@ def traffic(
         dram_read_bytes=below.dram_read_bytes,
         dram_write_bytes=below.dram_write_bytes,
     )
+
+
+def _twice(accesses: Accesses) -> Accesses:
+    """Accesses of two launches, one after the other."""
+    apart = float(accesses.time.max(initial=0.0)) + 1.0
+    twice = {field.name: np.tile(getattr(accesses, field.name), 2) for field in fields(Accesses)}
+    count = len(accesses.time)
+    twice["time"] = twice["time"].astype(np.float64)
+    twice["time"][count:] += apart
+    return Accesses(**twice)
 
 
 def bytes_written(accesses: Accesses) -> float:
@@ -313,6 +329,17 @@ ROUNDS = 6  # of room and residence, which then change by less than a percent
 # neighbouring blocks, which read it, run on neighbouring SMs. Fitted on the partial sums of the
 # rungs that share tiles, at 512 and 1024, of which 0.17 of the sectors crossed.
 FAR_FROM_WRITER = 0.34
+
+
+# Share of the traffic of a launch below which a second one has none: the share of pieces that L2
+# keeps falls smoothly around its reach, and a rest of it would make launches wait for DRAM.
+NEGLIGIBLE = 0.02
+
+
+def _less(both: _Below, one: _Below) -> _Below:
+    """What the second of two launches adds."""
+    added = ((getattr(both, name) - getattr(one, name), getattr(one, name)) for name in _BELOW)
+    return _Below(*(more if more > NEGLIGIBLE * first else 0.0 for more, first in added))
 
 
 def _below(accesses: Accesses, caches: Caches) -> _Below:

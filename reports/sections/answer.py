@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from analysis.devices import Device
 from analysis.errors import shortened
+from analysis.l2_state import L2State
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.profile import Interval
 from analysis.records.source_lines import AccessTotal, distinct_accesses
@@ -69,17 +70,19 @@ def answer(
     interval: Interval | None = None,
     basis: str | None = None,
     blocks: int | None = None,
+    l2: L2State | None = None,
 ) -> Answer:
     """The answer on a launch of the kernel `name`.
 
     `measured_s` is the median of measured times, and `interval` its 95% interval. `predicted` is
     the time on `device`, None where `basis` says why there is none. Lines are of `file`, unless the
-    sentence names another. `blocks` is the number of blocks of the grid.
+    sentence names another. `blocks` is the number of blocks of the grid, `l2` what measured
+    launches found in L2.
     """
     cause = cause_of(predicted) if predicted else None
     place, line_sentence = _line(predicted, instructions, cause, file)
     return Answer(
-        time_sentence=_time(shortened(name), predicted, device, measured_s, interval, basis),
+        time_sentence=_time(shortened(name), predicted, device, measured_s, interval, basis, l2),
         cause_sentence=_cause(predicted, cause, device, blocks, is_measured=measured_s is not None),
         line_sentence=line_sentence,
         cause=cause,
@@ -101,9 +104,11 @@ def _time(
     measured_s: float | None,
     interval: Interval | None,
     basis: str | None,
+    l2: L2State | None,
 ) -> str:
-    on = f" on {device.name}" if device else ""
-    told = text.predicted_seconds(predicted.time_s) if predicted else None
+    state = l2 or (predicted.l2 if predicted else None)
+    on = f"{f' on {device.name}' if device else ''}{f', L2 {state}' if state else ''}"
+    told = text.predicted_within(predicted.time_s, predicted.interval_s) if predicted else None
     if measured_s is not None:
         also = f", {told} predicted" if told else ""
         one = text.seconds if interval else text.predicted_seconds

@@ -33,7 +33,8 @@ class TimeShift:
     before_s: float
     after_s: float
     is_measured: bool
-    is_clear: bool  #: False if samples are consistent with a change and with none
+    #: False if samples are consistent with a change and with none, or the intervals of predictions
+    is_clear: bool
     is_worse: bool | None  #: None for no change, or no clear one
 
     @property
@@ -68,8 +69,8 @@ def shift(pair: Pair) -> TimeShift | None:
         before_s=found.before_s,
         after_s=found.after_s,
         is_measured=False,
-        is_clear=True,
-        is_worse=None if is_same else found.after_s > found.before_s,
+        is_clear=is_same or found.is_clear,
+        is_worse=found.after_s > found.before_s if found.is_clear and not is_same else None,
     )
 
 

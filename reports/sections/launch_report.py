@@ -11,6 +11,7 @@ from analysis.comparison.statistics import median_interval
 from analysis.devices import DEVICES, Device
 from analysis.geometry import Geometry
 from analysis.hardware.sm_constants import constants_of
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.occupancy import Resources
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.launch import LaunchDocument
@@ -51,6 +52,7 @@ class LaunchReport:
     remedies: Sequence[Remedy] = ()
     command: str | None = None
     is_rung: bool = False
+    l2: L2State = DEFAULT_L2  #: what measured launches found
 
     @property
     def measured_s(self) -> float | None:
@@ -75,6 +77,7 @@ class LaunchReport:
             interval=median_interval(self.samples_s),
             basis=self.prediction_basis,
             blocks=self.geometry.blocks if self.geometry else None,
+            l2=self.l2 if self.samples_s else None,
         )
 
     @property
@@ -127,6 +130,7 @@ def report_of(document: LaunchDocument) -> LaunchReport:
         traffic_basis=document.traffic_basis,
         notes=document.notes,
         uncertainty=document.uncertainty,
+        l2=document.l2,
         estimates=document.estimates or {},
         remedies=document.remedies,
         command=document.command,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from analysis.devices import Device
 from analysis.errors import UnknownNameError
 from analysis.geometry import Geometry
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.records.launch import AskedLaunch
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
@@ -64,8 +65,8 @@ class Call:
     `set_texts` are those of --set as they were given, `settings` what they mean. A
     `rung` by its name has no arguments here: those follow from its shape and the seed.
     `script` is set for a kernel of a Python file. `inner_lines` is as for `simulate`.
-    `constants` is the file of --constants. `notes` say what host code told of the launch;
-    `has_guessed_sizes` where arrays are as large as addresses imply.
+    `constants` is the file of --constants, `l2` what the launch finds in L2. `notes` say what host
+    code told of the launch; `has_guessed_sizes` where arrays are as large as addresses imply.
     """
 
     source: Path
@@ -93,6 +94,7 @@ class Call:
     script: ScriptLaunch | None = None
     inner_lines: bool = False
     constants: str | None = None
+    l2: L2State = DEFAULT_L2
     code: Kernel | None = None
     source_dirs: Sequence[str] = ()
     notes: tuple[str, ...] = ()
@@ -119,6 +121,7 @@ class Call:
             rung=self.rung.label if self.rung else None,
             inner_lines=self.inner_lines,
             constants=self.constants,
+            l2=self.l2,
             source_dirs=tuple(self.source_dirs),
             settings=tuple(self.set_texts),
             cooperative=self.cooperative,
@@ -162,6 +165,7 @@ class Call:
             announce=announce,
             when_counted=when_counted,
             device=self.device,
+            l2=self.l2,
             outputs=outputs,
             inner_lines=self.inner_lines,
         )
@@ -213,6 +217,7 @@ class Call:
             arguments=rung.arguments(self.seed) if rung else self._made(),
             dynamic_shared_bytes=self.dynamic_shared_bytes,
             samples=sampling,
+            l2=self.l2,
             **vars(self.setup),
         )
         return self._with_notes(measured)

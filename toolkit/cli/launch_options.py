@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from analysis.devices import Device
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
+from analysis.l2_state import DEFAULT_L2
 from toolkit.cli.argument_syntax import (
     BufferArgument,
     make_arguments,
@@ -125,6 +126,7 @@ def parse_call(
         "seed": chosen_seed(launch.seed),
         "inner_lines": predicts is not None and predicts.inner_lines,
         "constants": None if constants is None else str(constants),
+        "l2": DEFAULT_L2 if predicts is None else predicts.l2,
     }
     if is_name(launch.source):
         check_nothing_given(

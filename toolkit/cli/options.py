@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
+from analysis.l2_state import DEFAULT_L2, L2State
 from toolkit.launch.heap import HEAP_BYTES
 
 
@@ -51,6 +52,14 @@ Constants = Annotated[
         metavar="FILE",
         help="Constants to predict with: an output of `python -m toolkit.microbenchmarks`.",
         show_default="those of the architecture",
+    ),
+]
+FoundInL2 = Annotated[
+    L2State,
+    typer.Option(
+        "--l2",
+        help="What a launch finds in L2: other data that were read (clean) or written (dirty, as "
+        "after other kernels), or what the same launch left (warm).",
     ),
 ]
 InputSeed = Annotated[
@@ -285,6 +294,7 @@ class PredictOptions(KernelOptions):
     """Options of `run` and `simulate`, which predict a time."""
 
     constants: Constants = None
+    l2: FoundInL2 = DEFAULT_L2
     inner_lines: Annotated[
         bool,
         typer.Option(

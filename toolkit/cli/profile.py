@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.errors import ToolkitError
+from analysis.l2_state import DEFAULT_L2
 from toolkit.cli.errors import fail, fail_on_first, one_line_errors
 from toolkit.cli.options import (
     Constants,
     DeviceName,
+    FoundInL2,
     Html,
     InputSeed,
     Json,
@@ -74,9 +76,7 @@ def profile(
         float,
         typer.Option(min=1e-6, max=1.0, help="Stop when the median is known to this fraction."),
     ] = 0.01,
-    warm_l2: Annotated[
-        bool, typer.Option("--warm-l2", help="Do not flush L2 between samples.")
-    ] = False,
+    l2: FoundInL2 = DEFAULT_L2,
     seed: InputSeed = None,
     counters: Annotated[
         bool,
@@ -130,7 +130,7 @@ def profile(
                 constants=constants,
                 executor=executor.value,
                 sampling=Sampling(precision=precision, time_limit_s=seconds, max_samples=samples),
-                warm_l2=warm_l2,
+                l2=l2,
                 seed=seed,
                 counters=counters,
                 progress=progress,

@@ -43,6 +43,7 @@ def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
         limit_s=call.limit_s,
         max_instructions=call.max_instructions,
         setup=call.setup,
+        l2=call.l2,
     )
     return replace(simulated, remedies=remedies_of(launch, simulated.execution))
 

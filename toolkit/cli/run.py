@@ -55,9 +55,9 @@ def run(
 ) -> None:
     """Measure a kernel on the GPU that is here, and say what its time is spent on.
 
-    The machine code is the one that simulate executes. Launches are timed one by one, with L2
-    flushed before each. The same launch is then simulated, which gives counters, source lines, the
-    predicted time and remedies.
+    The machine code is the one that simulate executes. Launches are timed one by one, each after
+    other data were written to L2 (--l2). The same launch is then simulated, which gives counters,
+    source lines, the predicted time and remedies.
 
     Arguments are those of simulate. Without a GPU, simulate predicts the time.
     """
@@ -152,6 +152,7 @@ def _explained(found: SimulatedCall, compiled: Future[Source]) -> SimulatedCall:
         execution,
         outputs=measured.outputs,
         samples_s=measured.samples_s,
+        l2=measured.l2,
         printed=measured.printed,
         symbols=measured.symbols,
         notes=tuple(one for one in execution.notes if one not in of_simulation),

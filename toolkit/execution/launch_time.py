@@ -149,6 +149,7 @@ class CountedLaunch:
             "code": sha256(self.kernel.image).hexdigest(),
             "symbol": self.kernel.symbol,
             "blocks per SM": self.residence.blocks_per_sm,
+            "L2": self.residence.l2,
             "traffic": traffic.rounded,
             "replayed": self._replay,
             **known,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.coalescing import SECTOR_BYTES
+from analysis.comparison.interval import interval_of
 from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.geometry import Geometry
@@ -111,6 +112,7 @@ def work_of(
         l2_write_bytes=SECTOR_BYTES * sent,
         dram_read_bytes=traffic.dram_read_bytes,
         dram_write_bytes=traffic.dram_write_bytes,
+        l2=residence.l2,
         weight=weight,
         sent_share=sent / stored if sent else 1.0,
         exchanged=replay.exchanged,
@@ -212,13 +214,18 @@ def cached_prediction(
     name = _name("prediction", {**launch, "explanation": explanation}, device)
     entry = cached(name)
     if entry is not None:
-        return from_json(entry)
+        return with_interval(from_json(entry), device)
     try:
         made = predict(work(), device, explanation, gap_clocks)
     except (ToolkitError, ValueError, MemoryError) as error:
         return str(error) or "not enough memory"
     keep(name, json.dumps(asdict(made)).encode())
-    return made
+    return with_interval(made, device)
+
+
+def with_interval(predicted: Predicted, device: Device) -> Predicted:
+    """The prediction with its interval on a device."""
+    return replace(predicted, interval_s=interval_of(predicted, device))
 
 
 def _name(kind: str, launch: Mapping[str, object], device: Device) -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from analysis.devices import Device, Limits, limits_of, most_sms
 from analysis.errors import InputError
 from analysis.geometry import Geometry
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.occupancy import occupancy
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.machine import BoundLaunch
 
 
-def residence_of(device: Device, kernel: Kernel, geometry: Geometry) -> Residence:
+def residence_of(
+    device: Device, kernel: Kernel, geometry: Geometry, l2: L2State = DEFAULT_L2
+) -> Residence:
     """Number of blocks resident on one SM of a device. Raises InputError if none fits."""
-    return Residence(device=device, blocks_per_sm=_blocks_per_sm(device, kernel, geometry))
+    blocks_per_sm = _blocks_per_sm(device, kernel, geometry)
+    return Residence(device=device, blocks_per_sm=blocks_per_sm, l2=l2)
 
 
 def check_cooperative(device: Device | None, kernel: Kernel, bound: BoundLaunch) -> None:

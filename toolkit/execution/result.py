@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from analysis.geometry import Geometry
 from analysis.records.counters import of_traffic, totals
 from analysis.timing.predicted import Explanation, Predicted
+from toolkit.execution.doubts import doubts
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.launch_time import CountedLaunch
 from toolkit.execution.traffic import Residence
@@ -79,6 +80,8 @@ def modelled_execution(
         found["traffic_basis"] = f"modelled for {device.name}: {counts.traffic_basis}"
     if isinstance(time, Predicted):
         found |= {"predicted": time, "prediction_basis": f"{time.basis}{replayed}"}
+        reasons = [*doubts(execution.instructions), execution.uncertainty]
+        found["uncertainty"] = ". ".join(filter(None, reasons))
     else:
         found["prediction_basis"] = f"not predicted: {time}"
     return replace(execution, device=device, **found)

@@ -12,6 +12,7 @@ from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ShapeError
 from analysis.geometry import WARP_SIZE
+from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
 from analysis.records.launch import COMPILER
 from analysis.timing.predicted import Explanation
@@ -78,6 +79,7 @@ def simulate(
     when_counted: WhenCounted | None = None,
     device: Device | str | None = None,
     constants: str | Path | None = None,
+    l2: str = DEFAULT_L2,
     predict: bool = True,
     outputs: bool = True,
     limit_s: float = LIMIT_S,
@@ -140,6 +142,10 @@ def simulate(
     constants
         A file that `python -m toolkit.microbenchmarks` wrote on such a GPU: its measured values
         replace constants of the timing model, as `predicted.constants` states.
+    l2
+        What the launch finds in L2: "dirty", other data that a launch before wrote, which is the
+        default because it is what a stream of launches leaves; "clean", other data that were only
+        read; or "warm", what the same launch left.
     predict
         If false, neither traffic below L1 nor a time is modelled, which takes less time and memory.
     blocks
@@ -211,6 +217,7 @@ def simulate(
         seed=seed,
         limit_s=limit_s,
         setup=setup_of(symbols, cooperative, heap_bytes),
+        l2=l2_state(l2),
     )
     request = LaunchRequest(
         source=source,
@@ -257,8 +264,9 @@ def simulate(
         found = replace(found, outputs=prepared.outputs(found.outputs), notes=notes)
     if simulator.device is None:
         return _without_time(found, predict, compiled.limits_of)
+    call = request.repeated(seed, simulator.target) | {"l2": simulator.l2}
     is_source = isinstance(source, str | Path) and not compiled.is_foreign
-    return replace(found, call=request.repeated(seed, simulator.target)) if is_source else found
+    return replace(found, call=call) if is_source else found
 
 
 def _without_time(execution: Execution, is_asked_for: bool, arch: str) -> Execution:
@@ -287,7 +295,7 @@ def _simulated_rung(
         _check_time(launch, simulator)
         return simulator.run(cubin, launch.geometry, launch.arguments(seed))
     check_runs_on(cubin.limits_of, device)
-    residence = residence_of(device, cubin, launch.geometry) if device else None
+    residence = residence_of(device, cubin, launch.geometry, simulator.l2) if device else None
     ladder = LadderSimulator(Workload(launch.problem, seed), simulator.max_instructions)
     ladder.workers, ladder.advance = simulator.workers, simulator.advance or ladder.advance
     return ladder.simulate(cubin, launch.selection, residence, explanation=Explanation.COSTS)

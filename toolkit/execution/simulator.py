@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from analysis.devices import Device
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.records.counters import totals
 from analysis.timing.predicted import Explanation
 from toolkit.execution.accesses import MOST_ACCESSES
@@ -93,6 +94,7 @@ class Simulator:
     limit_s: float = LIMIT_S
     explanation: Explanation = Explanation.COSTS
     setup: LaunchSetup = PLAIN
+    l2: L2State = DEFAULT_L2
 
     def __post_init__(self) -> None:
         check_limits(self.blocks, self.max_instructions, self.workers)
@@ -162,7 +164,7 @@ class Simulator:
         if self.device is None:
             return execution
         try:
-            residence = residence_of(self.device, cubin, geometry)
+            residence = residence_of(self.device, cubin, geometry, self.l2)
         except InputError as error:
             return unmodelled_execution(execution, str(error))
         return modelled_execution(

@@ -10,6 +10,7 @@ import numpy as np
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.devices import Device
 from analysis.geometry import WARP_SIZE, Geometry
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.records.counters import InstructionCounts, totals
 from analysis.records.metrics import BANK_CONFLICTS
 from analysis.traffic.block_schedule import (
@@ -40,10 +41,11 @@ WIDEST_BYTES = 16  # per lane; a bulk copy counts as accesses of this width
 
 @dataclass(frozen=True, kw_only=True)
 class Residence:
-    """Device that a kernel would run on, and the number of its blocks resident on one SM."""
+    """Device that a kernel would run on, what it finds in L2, and its resident blocks per SM."""
 
     device: Device
     blocks_per_sm: int
+    l2: L2State = DEFAULT_L2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,7 @@ def traffic_of(
         replace(accesses, sectors=scale * accesses.sectors),
         device,
         in_step=together,
+        l2=residence.l2,
         blocks_per_sm=per_sm,
         relative_times=relative_times(device, per_sm, copies, loop_bytes=loop_bytes(instructions)),
         written_sectors=merged_stores(

@@ -204,6 +204,12 @@ class LoadedKernel:
         self._image = image
         self.name = name
 
+    def of_same_module(self, name: str) -> LoadedKernel:
+        """Another kernel of the machine code that is loaded already."""
+        return LoadedKernel(
+            self._gpu, self._module, self._module.get_function(name), name, self._image
+        )
+
     @property
     def cubin(self) -> Kernel:
         """The machine code that is launched, as the simulator takes it."""

@@ -1,4 +1,4 @@
-"""Times of launches between two CUDA events, with a flushed or a warm L2."""
+"""Times of launches between two CUDA events, with a clean, a dirty or a warm L2."""
 
 from __future__ import annotations
 
@@ -8,13 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.geometry import Geometry
+from analysis.l2_state import L2State
 
 if TYPE_CHECKING:
     from toolkit.gpu.context import Gpu
 
-# Busy until the host has queued what is timed, so that no launch gap falls between the events.
-HOLD_NANOSECONDS = 50_000
-HOLD_SOURCE = """
+# Busy until the host has queued what is timed, so that no launch gap falls between the events. With
+# 50 µs all launches of up to 50 µs took 1.6 µs longer on one host with an H200.
+HOLD_NANOSECONDS = 200_000
+OTHER_BYTES = 256 * 2**20  # of other data that are read or written, at least
+READERS = Geometry.of(1056, 256)
+SOURCE = """
+extern "C" __global__ void read_all(const uint4 *data, unsigned count, unsigned *found)
+{
+    unsigned sum = 0;
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    {
+        uint4 words = data[i];
+        sum ^= words.x ^ words.y ^ words.z ^ words.w;
+    }
+    if (sum) *found = sum;
+}
+
 extern "C" __global__ void hold(unsigned nanoseconds)
 {
     unsigned long long start, now;
@@ -30,22 +45,18 @@ class EventTimer:
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
         self._events = gpu.driver.Event(), gpu.driver.Event()
-        self._hold = gpu.load(HOLD_SOURCE, "hold", name="hold.cu").prepared(
-            Geometry.of(1, 1), [np.uint32(HOLD_NANOSECONDS)]
-        )
+        self._code = gpu.load(SOURCE, "hold", name="timer.cu")
+        self._hold = self._code.prepared(Geometry.of(1, 1), [np.uint32(HOLD_NANOSECONDS)])
         self._filler: Any = None
 
-    def time(self, launch: Callable[[], None], *, flush_l2: bool) -> float:
-        """Seconds of one `launch` between two events.
-
-        L2 is flushed before it, or else holds what an untimed one of the same launch left.
-        """
+    def time(self, launch: Callable[[], None], *, l2: L2State) -> float:
+        """Seconds of one `launch` between two events, after it found L2 in this state."""
         start, stop = self._events
         with self._gpu.launch_errors("timed launch"):
-            if flush_l2:
-                self.flush_l2()
-            else:
+            if l2 is L2State.WARM:
                 launch()
+            else:
+                self.fill_l2(l2)
             self._hold()
             start.record()
             launch()
@@ -53,13 +64,24 @@ class EventTimer:
             stop.synchronize()
         return float(stop.time_since(start)) / 1e3
 
-    def flush_l2(self) -> None:
-        """Fill L2 with zeros of its own, some time before the next launch on the default stream."""
-        words = 2 * self._gpu.device.l2_bytes // 4  # twice its size: no line of before survives
-        if self._filler is None:
-            self._filler = self._gpu.allocate(4 * words)
-        self._gpu.driver.memset_d32_async(self._filler, 0, words)
+    def fill_l2(self, l2: L2State = L2State.DIRTY) -> None:
+        """Fill L2 with zeros of its own, some time before the next launch on the default stream.
+
+        They are written or, if L2 is to be clean, read.
+        """
+        # at least twice the size of L2: no line of before survives
+        size = max(OTHER_BYTES, 2 * self._gpu.device.l2_bytes)
+        words = size // 4
+        is_new = self._filler is None
+        if is_new:
+            self._filler = self._gpu.allocate(size + 4)
+        if is_new or l2 is not L2State.CLEAN:
+            self._gpu.driver.memset_d32_async(self._filler, 0, words)
+        if l2 is L2State.CLEAN:
+            found = int(self._filler) + size
+            reader = self._code.of_same_module("read_all")
+            reader.prepared(READERS, [self._filler, np.uint32(words // 4), found])()
 
     def close(self) -> None:
-        """Free the buffer that flushes L2, while the context still exists."""
+        """Free the buffer that fills L2, while the context still exists."""
         self._filler = None

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from analysis.argument_types import checked
 from analysis.errors import InputError, LaunchError
+from analysis.l2_state import DEFAULT_L2, L2State, l2_state
 from analysis.problem import Gemm
 from toolkit.gpu.context import POISON, Gpu, LoadedKernel, gpu_here
 from toolkit.gpu.cublas import Cublas
@@ -96,7 +97,7 @@ class OnGpu:
             set_heap(self.gpu, launch.setup.heap_bytes)
             self._kernel = _loaded(self.gpu, launch)
             self.once = self._prepared(launch, held)
-            self.gpu.timer.flush_l2()  # there is room for what that takes, or it fails here
+            self.gpu.timer.fill_l2()  # there is room for what that takes, or it fails here
             self._held = held.pop_all()
         return self
 
@@ -153,7 +154,7 @@ class OnGpu:
         self._run(launches)
         return self._downloaded(position)
 
-    def execution(self, samples: int | Sampling = 0, flush_l2: bool = True) -> Execution:
+    def execution(self, samples: int | Sampling = 0, l2: L2State = DEFAULT_L2) -> Execution:
         """All arrays after one launch, and times of more on the same buffers."""
         with printed_text() as printed:
             self._run(1)
@@ -162,7 +163,7 @@ class OnGpu:
         outputs = tuple(map(self._downloaded, self._shapes))
         symbols = self._variables.outputs() if self._variables else {}
         with printed_text():  # what it prints once more is dropped
-            samples_s = self._samples(samples, flush_l2)
+            samples_s = self._samples(samples, l2)
         execution = Execution(
             outputs=outputs,
             symbols=symbols,
@@ -171,13 +172,14 @@ class OnGpu:
             geometry=self._geometry,
             device=self.gpu.device,
             samples_s=samples_s,
+            l2=l2,
             cubin=kernel,
         )
         self.raise_damage()
         return execution
 
-    def _samples(self, samples: int | Sampling, flush_l2: bool) -> tuple[float, ...]:
-        timer = partial(self.sample, flush_l2)
+    def _samples(self, samples: int | Sampling, l2: L2State) -> tuple[float, ...]:
+        timer = partial(self.sample, l2)
         if isinstance(samples, Sampling):
             return samples_of(timer, samples)
         return tuple(timer() for _ in range(samples))
@@ -196,9 +198,9 @@ class OnGpu:
         self.gpu.download(self._addresses[position], into=found)
         return found
 
-    def sample(self, flush_l2: bool) -> float:
-        """Seconds of one launch, with L2 flushed before it, or warm from a launch before."""
-        return self.gpu.timer.time(self.once, flush_l2=flush_l2)
+    def sample(self, l2: L2State) -> float:
+        """Seconds of one launch that finds L2 in this state."""
+        return self.gpu.timer.time(self.once, l2=l2)
 
     def raise_damage(self) -> None:
         """Raise LaunchError if a guard band or an input was overwritten."""
@@ -319,12 +321,12 @@ class InAChild(Isolated):
         found: NDArray[Any] = self._ask("result", position, launches)
         return found
 
-    def execution(self, samples: int | Sampling = 0, flush_l2: bool = True) -> Execution:
-        found: Execution = self._ask("execution", samples, flush_l2)
+    def execution(self, samples: int | Sampling = 0, l2: L2State = DEFAULT_L2) -> Execution:
+        found: Execution = self._ask("execution", samples, l2)
         return found
 
-    def sample(self, flush_l2: bool) -> float:
-        return float(self.ask("sample", flush_l2, limit_s=self._launch_limit_s))
+    def sample(self, l2: L2State) -> float:
+        return float(self.ask("sample", l2, limit_s=self._launch_limit_s))
 
     def raise_damage(self) -> None:
         self._ask("raise_damage")
@@ -359,7 +361,7 @@ def run(
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     samples: int | Sampling = 0,
-    flush_l2: bool = True,
+    l2: str = DEFAULT_L2,
     limit_s: float = RUN_S,
 ) -> Execution:
     """Launch any kernel on the GPU and return its outputs, resources and, if asked, times.
@@ -382,8 +384,10 @@ def run(
     samples
         Number of further launches that are timed on the same buffers, after launches that raise the
         clock; or a `Sampling`, which ends them.
-    flush_l2
-        If true, L2 is flushed before each of them.
+    l2
+        What each of them finds in L2: "dirty", 256 MiB of other data that were written before, as
+        `simulate` assumes too; "clean", as much that was read; or "warm", what the same launch
+        left.
     limit_s
         All of that happens in a process of its own, which is ended after so many seconds.
 
@@ -446,8 +450,9 @@ def run(
         setup=setup_of(symbols, cooperative, heap_bytes),
         text=facts["source"] or "",
     )
+    state = l2_state(l2)
     with InAChild(task_of(launch, limit_s)) as child:
-        execution = child.execution(samples, flush_l2)
+        execution = child.execution(samples, state)
     assert execution.cubin is not None
     if compiler := facts.pop("compiler", None):  # the driver does not know it
         facts["resources"] = replace(execution.resources, compiler=compiler)

@@ -36,6 +36,7 @@ def _measured(remedies: Remedies, remedy: Remedy, sampling: Sampling) -> Remedy:
             cooperative=changed.setup.cooperative,
             heap_bytes=changed.setup.heap_bytes,
             samples=sampling,
+            l2=changed.l2,
         )
     except ToolkitError:
         return remedy

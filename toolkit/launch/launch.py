@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError, shortened
 from analysis.geometry import Geometry
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.occupancy import Resources
 from analysis.records.counters import InstructionCounts, by_line
 from analysis.records.profile import FirstRequest, LineAccess
@@ -101,6 +102,7 @@ class Execution:
     prediction_basis: str | None = None  #: basis of this time, or the reason why there is none
     device: Device | None = None  #: device of the modelled traffic and the predicted time
     samples_s: tuple[float, ...] = ()  #: times of repeated launches
+    l2: L2State = DEFAULT_L2  #: what each of these launches, or a predicted one, finds in L2
     #: text that the kernel printed (printf), block after block; of a simulation, that of the blocks
     #: that were executed, and of their first megabyte
     printed: str = field(default="", repr=False)
@@ -198,6 +200,7 @@ class Execution:
             traffic_basis=self.traffic_basis,
             notes=self.notes,
             uncertainty=self.uncertainty,
+            l2=self.l2,
             estimates=self.estimates,
             remedies=vars(self).get("remedies", ()),
             is_rung=self.check is not None,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
+from analysis.l2_state import L2State
 from toolkit.gpu.context import Gpu, LoadedKernel
 from toolkit.gpu.nvcc import nvcc_version
 from toolkit.machine_code.compile import compile_cubin, compiler_version
@@ -184,7 +185,7 @@ class Bench:
 
     def seconds(self, launch: Callable[[], None], *, repeats: int = REPEATS) -> Measured:
         """The time of a launch between two events."""
-        return Measured.of([self.gpu.timer.time(launch, flush_l2=False) for _ in range(repeats)])
+        return Measured.of([self.gpu.timer.time(launch, l2=L2State.WARM) for _ in range(repeats)])
 
     def clock_hz(self) -> float:
         """The SM clock that is held while one SM is busy."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
+from analysis.l2_state import DEFAULT_L2
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
 from kernels.ladder import CPU
@@ -36,7 +37,7 @@ class TheoryBench:
     counts = False  # hardware counters
 
     def __init__(self, device: Device) -> None:
-        self.device = device
+        self.device, self.l2 = device, DEFAULT_L2
         self.listings: dict[str, Listing] = {}  # by label, of what was simulated
         self.conditions: dict[Gemm, Conditions] = {}  # of a GPU: here none is used
         self._compiled: dict[str, Future[Kernel]] = {}  # by label

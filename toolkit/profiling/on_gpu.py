@@ -17,6 +17,7 @@ from functools import partial
 from typing import Literal
 
 from analysis.errors import OutOfMemoryError, ToolkitError, UnavailableError
+from analysis.l2_state import DEFAULT_L2
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
 from kernels.ladder import CPU, CUBLAS
@@ -75,6 +76,7 @@ class GpuBench:
         self._counting, self._simulates = counting, simulates
         self._stage: _Stage | None = None  # of the last shape
         self.device = gpu.device
+        self.l2 = DEFAULT_L2
         self.monitor = GpuMonitor(gpu.pci_bus_id)
         self._cublas_version: str | None = None
         self._why_no_cublas = ""
@@ -298,7 +300,9 @@ class GpuBench:
         if not self._simulates:
             return record
         try:
-            found = stage.simulator.simulate(kernel, selection, residence(record, self.device))
+            found = stage.simulator.simulate(
+                kernel, selection, residence(record, self.device, self.l2)
+            )
         except ToolkitError as error:
             return record.noted(f"not simulated: {error}")
         if found.check is None or not found.check.passed:
@@ -319,7 +323,7 @@ class GpuBench:
     ) -> None:
         """Time the competitors in the field, in turns."""
         timers = {
-            label: partial(competitor.sample, not plan.warm_l2)
+            label: partial(competitor.sample, plan.l2)
             for label, competitor in field.competitors.items()
         }
         for timer in timers.values():
@@ -350,7 +354,7 @@ class GpuBench:
                 records[problem, label],
                 series,
                 clock="CUDA events",
-                l2="warm" if plan.warm_l2 else "flushed",
+                l2=plan.l2,
                 before=before,
                 after=after,
             )

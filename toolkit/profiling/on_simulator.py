@@ -10,6 +10,7 @@ from typing import Literal
 
 from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError, UnsupportedError
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.records.profile import Record
 from kernels.selection import Selection
 from kernels.variant import Variant
@@ -37,8 +38,9 @@ class SimulatorBench(TheoryBench):
     executor: Literal["simulate", "theory"] = "simulate"
     _ladder: LadderSimulator | None = None
 
-    def __init__(self, device: Device, *, sanitizes: bool = True) -> None:
+    def __init__(self, device: Device, *, sanitizes: bool = True, l2: L2State = DEFAULT_L2) -> None:
         super().__init__(device)
+        self.l2 = l2
         share_freed_memory()
         # Python looks for unreachable cycles once in so many new objects, not in 700. Records and
         # decoded instructions live long: to look through them took 4% of a report's time.
@@ -65,7 +67,7 @@ class SimulatorBench(TheoryBench):
             self.disassemble()
             wait(begun)  # the rung that needs them raises their errors
 
-        make = partial(SimulatorBench, self.device, sanitizes=self._sanitizes)
+        make = partial(SimulatorBench, self.device, sanitizes=self._sanitizes, l2=self.l2)
         for done in side_by_side(make, made, workload, here, begin):
             if done.listings is not None:
                 self.listings |= done.listings
@@ -91,7 +93,7 @@ class SimulatorBench(TheoryBench):
             f"{selection.label}: {done} of {of} blocks"
         )
         try:
-            found = ladder.simulate(kernel, selection, residence(record, self.device))
+            found = ladder.simulate(kernel, selection, residence(record, self.device, self.l2))
         except (ShapeError, UnavailableError, UnsupportedError) as error:
             return record.noted(f"not simulated: {error}")
         except ToolkitError as error:

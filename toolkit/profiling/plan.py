@@ -8,6 +8,7 @@ from itertools import product
 
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.problem import Gemm, parse_shape
 from kernels.ladder import BEST
 from kernels.selection import Selection, parse_selection, whole_ladder
@@ -29,8 +30,8 @@ class Plan:
     selections: tuple[Selection, ...]
     explicit: bool
     sampling: Sampling
-    warm_l2: bool
     seed: int
+    l2: L2State = DEFAULT_L2
 
     def at(self, problem: Gemm, device: Device) -> Plan:
         """The plan with `best` replaced by the rung that it selects for a shape on a device."""
@@ -61,8 +62,8 @@ def make_plan(
     variants: Sequence[str] | None,
     *,
     sampling: Sampling,
-    warm_l2: bool,
     seed: int | None,
+    l2: L2State = DEFAULT_L2,
 ) -> Plan:
     """The plan of a run; repeated shapes and variants count once.
 
@@ -84,8 +85,8 @@ def make_plan(
         selections=named or whole_ladder(),
         explicit=bool(variants),
         sampling=sampling,
-        warm_l2=warm_l2,
         seed=chosen_seed(seed),
+        l2=l2,
     )
 
 

@@ -21,6 +21,7 @@ from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.comparison.scorecard import scored
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
+from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
 from analysis.records.profile import SCHEMA_VERSION, Environment, Listing, Profile, Record
 from toolkit.gpu.context import Gpu, gpu_here
@@ -61,7 +62,7 @@ def profile(
     constants: str | Path | None = None,
     executor: Choice = "auto",
     sampling: Sampling | None = None,
-    warm_l2: bool = False,
+    l2: str = DEFAULT_L2,
     seed: int | None = None,
     counters: bool = False,
     progress: Progress | None = None,
@@ -85,8 +86,11 @@ def profile(
     executor
         "auto" uses the GPU where there is one and `device` does not name another, else the
         simulator; "theory" executes nothing.
-    sampling, warm_l2
+    sampling
         How samples are taken on a GPU.
+    l2
+        What each launch finds in L2, measured or predicted: "clean", "dirty" or "warm", as for
+        `simulate`.
     seed
         Makes the random inputs repeatable; the profile holds it.
     counters
@@ -121,7 +125,7 @@ def profile(
     """
     if resume is not None and seed is None:
         seed = resume.seed
-    plan = make_plan(shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed)
+    plan = make_plan(shapes, variants, sampling=sampling or Sampling(), seed=seed, l2=l2_state(l2))
     asked = find_device(device) if device is not None else None
     progress = progress or Progress()
     if constants is not None and executor == "theory":
@@ -198,6 +202,7 @@ def _run(
     constants: str | Path | None,
 ) -> ShownProfile:
     plan.check_fits(bench.device)
+    bench.l2 = plan.l2
     empty = ShownProfile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -295,8 +300,8 @@ def _command(plan: Plan, bench: Bench, constants: str | Path | None) -> str:
         ("precision", asked.precision, usual.precision),
     ):
         words += [f"--{option} {value}"] if value != default else []
-    if plan.warm_l2:
-        words.append("--warm-l2")
+    if plan.l2 != DEFAULT_L2:
+        words.append(f"--l2 {plan.l2}")
     if bench.counts:
         words.append("--counters")
     words.append(f"--seed {plan.seed}")

@@ -11,6 +11,7 @@ from analysis.access import access_counts
 from analysis.comparison.statistics import median_interval, ratio_interval
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError
+from analysis.l2_state import L2State
 from analysis.occupancy import Resources, occupancy, waves
 from analysis.problem import Gemm
 from analysis.records.profile import Counted, GpuState, Measured, Ratio, Record
@@ -126,7 +127,7 @@ def with_measurement(
     series: Series,
     *,
     clock: Literal["CUDA events", "host clock"],
-    l2: Literal["flushed", "warm", "host"],
+    l2: L2State | Literal["host"],
     before: GpuState | None = None,
     after: GpuState | None = None,
 ) -> Record:

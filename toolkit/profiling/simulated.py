@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from analysis.comparison.agreement import machine_accesses
 from analysis.devices import Device
+from analysis.l2_state import L2State
 from analysis.records.counters import MODELLED, InstructionCounts, by_line
 from analysis.records.profile import LineCounters, Listing, Record, Simulated
 from kernels.selection import Selection
@@ -18,11 +19,11 @@ from toolkit.launch.launch import Execution
 PYCUDA_FILE = "kernel.cu"  # file name under which PyCUDA passes source to nvcc
 
 
-def residence(record: Record, device: Device) -> Residence | None:
+def residence(record: Record, device: Device, l2: L2State) -> Residence | None:
     """Residence of a record's launch on `device`, None if its occupancy is not known."""
     if record.occupancy is None:
         return None
-    return Residence(device=device, blocks_per_sm=record.occupancy.blocks_per_sm)
+    return Residence(device=device, blocks_per_sm=record.occupancy.blocks_per_sm, l2=l2)
 
 
 def with_simulation(

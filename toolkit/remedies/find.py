@@ -14,6 +14,7 @@ from analysis.argument_types import checked
 from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError
+from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Effect, Predicted
 from toolkit.launch.heap import HEAP_BYTES
@@ -74,6 +75,7 @@ def find_remedies(
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     seed: int | None = None,
+    l2: str = DEFAULT_L2,
 ) -> tuple[Remedy, ...]:
     """Edits of a kernel, or of its launch, and the time that each is predicted to save.
 
@@ -83,7 +85,7 @@ def find_remedies(
         A path or CUDA C++ text.
     kernel, grid, block, arguments, dynamic_shared_bytes
         As of `simulate`.
-    symbols, cooperative, heap_bytes, device, arch, defines, options, seed
+    symbols, cooperative, heap_bytes, device, arch, defines, options, seed, l2
         As of `simulate`.
 
     Returns
@@ -137,6 +139,7 @@ def find_remedies(
         options=options,
         seed=seed,
         setup=setup_of(symbols, cooperative, heap_bytes),
+        l2=l2_state(l2),
     )
     return remedies_of(launch, launch.simulated(launch.compiled())).found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from analysis.devices import Device
 from analysis.geometry import Geometry
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.timing.predicted import Explanation
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.simulator import LIMIT_S, MAX_INSTRUCTIONS, Simulator
@@ -39,6 +40,7 @@ class KernelLaunch:
     limit_s: float = LIMIT_S
     max_instructions: int = MAX_INSTRUCTIONS
     setup: LaunchSetup = PLAIN
+    l2: L2State = DEFAULT_L2
 
     @property
     def geometry(self) -> Geometry:
@@ -82,5 +84,6 @@ class KernelLaunch:
             limit_s=self.limit_s,
             explanation=explanation,
             setup=self.setup,
+            l2=self.l2,
         )
         return simulator.run(kernel, self.geometry, self.arguments)

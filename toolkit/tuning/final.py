@@ -92,7 +92,6 @@ def plan_of(shape: Gemm, selections: tuple[Selection, ...], sampling: Sampling, 
         selections=selections,
         explicit=True,
         sampling=sampling,
-        warm_l2=False,
         seed=seed,
     )
 

@@ -50,7 +50,7 @@ def compared(one):
         for cell in cells(one.part)
         if ratio(cell) is not None
         and cell.get("device", "h200") == one.device
-        and (one.part != RECORDED or cell["measured_flushed_s"] >= SHORT_S)
+        and (one.part != RECORDED or cell["measured_dirty_s"] >= SHORT_S)
         and (one.part != "ladder" or cell["held_out"])
     ]
 
@@ -133,7 +133,7 @@ def cell(limiter, predicted_s, measured_s=1.0, **more):
         "timed_on": "t4",
         "limiter": limiter,
         "predicted_s": predicted_s,
-        "measured_flushed_s": measured_s,
+        "measured_dirty_s": measured_s,
         **more,
     }
 
@@ -145,7 +145,7 @@ def test_errors_are_means_by_device_kind_and_limiter():
                 cell("DRAM", 1.2),
                 cell("DRAM", 1.9, 2.0),
                 cell("L2", 1.0),
-                {"timed_on": "t4", "left_out": "too long", "measured_flushed_s": 1.0},
+                {"timed_on": "t4", "left_out": "too long", "measured_dirty_s": 1.0},
             ],
             "ladder": [cell("DRAM", 1.1, held_out=True), cell("DRAM", 3.0, held_out=False)],
             "published": [cell("DRAM", 1.5)],

@@ -379,7 +379,7 @@ def test_too_few_samples_are_ambiguous_however_far_apart():
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"l2": "warm"}, "L2 was flushed before and warm after"),
+        ({"l2": "warm"}, "L2 was dirty before and warm after"),
         ({"clock": "host clock", "l2": "host"}, "CUDA events before, host clock after"),
     ],
 )
@@ -435,7 +435,7 @@ def test_predicted_times_need_one_device_and_one_state_of_l2():
     assert pair(ours, ours, device=find_device("t4")).predicted is None
     warm = pair(ours, record(predicted=predicted(1.0, l2="warm")))
     assert warm.predicted is None
-    assert warm.notes == ("predicted times are not compared: L2 was flushed before and warm after",)
+    assert warm.notes == ("predicted times are not compared: L2 was dirty before and warm after",)
     assert pair(ours, record()).notes == ("predicted in the first profile only",)
 
 

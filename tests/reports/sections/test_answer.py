@@ -3,6 +3,7 @@
 import pytest
 
 from analysis.devices import DEVICES
+from analysis.l2_state import L2State
 from analysis.records.counters import InstructionCounts
 from analysis.timing.predicted import NAMED, Cost, Effect, LineCost, Predicted, Resource
 from reports.sections.answer import answer
@@ -40,7 +41,7 @@ def predicted(parts, lines=()):
         clock_hz=1e9,
         launch_s=3e-6,
         flop_per_s=0.0,
-        l2="flushed",
+        l2="dirty",
         limiter=Resource.DRAM,
         limiter_share=0.9,
         next_limiter=Resource.L2,
@@ -62,7 +63,7 @@ def of(parts, instructions=(), *, lines=(), **more):
 def test_an_avoidable_cause_is_named_with_its_line():
     conflicts = [instruction(19, requests=10, units=320, ideal=10, space="shared")]
     found = of({Effect.CONFLICTS: 16.1, Effect.DRAM_BANDWIDTH: 9, Effect.LAUNCH: 3}, conflicts)
-    assert found.time_sentence == "k: 28.1 µs predicted on NVIDIA H100 SXM5 80 GB."
+    assert found.time_sentence == "k: 28.1 µs predicted on NVIDIA H100 SXM5 80 GB, L2 dirty."
     assert (
         found.cause_sentence == "Shared-memory bank conflicts take the most time: 16.1 of 28.1 µs."
     )
@@ -135,11 +136,11 @@ def test_grades():
     code = [instruction(4)]
     both = of({Effect.DRAM_BANDWIDTH: 30}, code, measured_s=33e-6)
     assert both.time_sentence == (
-        "k: 33.0 µs measured on NVIDIA H100 SXM5 80 GB, 30.0 µs predicted."
+        "k: 33.0 µs measured on NVIDIA H100 SXM5 80 GB, L2 dirty, 30.0 µs predicted."
     )
     assert both.cause_sentence == "DRAM bandwidth limits it: 30.0 of 30.0 µs predicted."
-    measured = answer("k", None, code, H100, "k.cu", measured_s=33e-6)
-    assert measured.time_sentence == "k: 33.0 µs measured on NVIDIA H100 SXM5 80 GB."
+    measured = answer("k", None, code, H100, "k.cu", measured_s=33e-6, l2=L2State.WARM)
+    assert measured.time_sentence == "k: 33.0 µs measured on NVIDIA H100 SXM5 80 GB, L2 warm."
     assert measured.cause_sentence == "What limits it is unknown without a predicted time."
     assert measured.line_sentence == "Line 4 has the most warp instructions: 100.0 %."
     neither = answer("k" * 300, None, code, None, "k.cu", basis="not predicted: it waits")

@@ -21,7 +21,17 @@ def report(monkeypatch):
     row = HeldOut("h100-sxm", "other kernels", LIMITER, 5, 0.1234)
     monkeypatch.setattr(accuracy, "HELD_OUT", (row,))
     one = executed("copy").report
-    return replace(one, predicted=replace(one.predicted, limiter=LIMITER))
+    return replace(one, predicted=replace(one.predicted, limiter=LIMITER, interval_s=None))
+
+
+def test_a_time_has_its_interval_on_the_page(report):
+    predicted = replace(report.predicted, time_s=10e-6, interval_s=(9.1e-6, 12e-6))
+    found = replace(report, predicted=predicted)
+    assert facts.error_short(found) == "9.10 to 12.0 µs in 80 % of launches like it"
+    assert "9.10 to 12.0 µs in 80 % of launches like it</a>" in page(found)
+    assert found.answer.time_sentence == (
+        "copy: 10.0 µs (9.10 to 12.0) predicted on NVIDIA H100 SXM5 80 GB, L2 dirty."
+    )
 
 
 def test_a_time_has_the_error_of_launches_like_it_and_their_number(report):

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.devices import find_device
+from analysis.l2_state import L2State
 from analysis.timing.predicted import GapStep, Predicted, TimeBound
 from reports.figures import hierarchy, ladder
 from reports.sections.ladder_answer import answer
@@ -103,7 +104,7 @@ PREDICTIONS = st.builds(
     clock_hz=st.floats(1e6, 1e10),
     launch_s=TIMES,
     flop_per_s=st.floats(1.0, 1e18),
-    l2=st.sampled_from(["flushed", "warm"]),
+    l2=st.sampled_from(list(L2State)),
     limiter=NAMES,
     limiter_share=st.floats(0.0, 1.0),
     next_limiter=NAMES,

@@ -76,7 +76,7 @@ def test_every_option_reaches_the_run(monkeypatch):
     monkeypatch.setattr("toolkit.profiling.profile.profile", remembered)
     options = (
         "-s 64 --shape 1x2x3 -v tiled -v cpu -d t4 --executor theory --seconds 0.5 --samples 7 "
-        "--precision 0.2 --warm-l2 --seed 9 --html a.html --record b.json --counters "
+        "--precision 0.2 --l2 warm --seed 9 --html a.html --record b.json --counters "
         "--constants c.json"
     )
     assert invoke(f"profile {options}").exit_code == 0
@@ -89,7 +89,7 @@ def test_every_option_reaches_the_run(monkeypatch):
         "constants": Path("c.json"),
         "executor": "theory",
         "sampling": Sampling(precision=0.2, time_limit_s=0.5, max_samples=7),
-        "warm_l2": True,
+        "l2": "warm",
         "seed": 9,
         "counters": True,
     }

@@ -104,7 +104,7 @@ def test_a_gate_that_compares_nothing_does_not_pass(simulated):
             "--fail-on time: no time of a GPU could be compared (predicted ones are compared, and "
             "hold nothing): profile both sides alike"
         )
-    assert "L2 was flushed before and warm after" in compare("d.json e.json").stdout
+    assert "L2 was dirty before and warm after" in compare("d.json e.json").stdout
 
 
 def test_predicted_times_are_compared_and_hold_nothing(simulated):

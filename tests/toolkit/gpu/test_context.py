@@ -8,6 +8,7 @@ import pytest
 
 from analysis.errors import CompileError, InputError, LaunchError, UnavailableError
 from analysis.geometry import Geometry
+from analysis.l2_state import L2State
 from tests.refusals import refusal
 from toolkit.gpu.context import POISON, Gpu
 from toolkit.gpu.launch import run
@@ -102,12 +103,12 @@ def events(machine):
     return [event for event in log[log.index("twice") :] if event != "allocate"]
 
 
-def test_l2_is_flushed_or_holds_what_the_same_launch_left(machine):
+def test_l2_holds_other_data_or_what_the_same_launch_left(machine):
     run_twice(samples=2)
     assert events(machine) == ["twice", *["fill 0x0", "hold", "twice"] * 2]
     assert machine.filled_bytes >= 2 * 2**10  # twice the L2 of conftest.py
     machine.log.clear()
-    run_twice(samples=2, flush_l2=False)
+    run_twice(samples=2, l2="warm")
     assert events(machine) == ["twice", *["twice", "hold", "twice"] * 2]
 
 
@@ -188,12 +189,12 @@ def test_a_timed_launch_that_faults_is_a_launch_error(machine):
         kernel = gpu.load(SOURCE, "twice", name="x.cu")
         buffer = gpu.upload(np.zeros(4, np.float32))
         launch = kernel.prepared(Geometry(grid=(1, 1, 1), block=(1, 1, 1)), [buffer, np.int32(1)])
-        assert gpu.timer.time(launch, flush_l2=True) == pytest.approx(1e-3)
+        assert gpu.timer.time(launch, l2=L2State.DIRTY) == pytest.approx(1e-3)
         assert gpu.alive
         machine.fault()
         assert not gpu.alive
         for attempt in (
-            lambda: gpu.timer.time(launch, flush_l2=True),
+            lambda: gpu.timer.time(launch, l2=L2State.DIRTY),
             lambda: gpu.allocate(4),
             lambda: gpu.download(buffer, into=np.zeros(4, np.float32)),
         ):
@@ -264,7 +265,7 @@ def test_a_machine_without_gpu_driver_or_compiler_is_unavailable(cuda, monkeypat
 
 def test_a_compiler_that_compiles_nothing_is_unavailable(cuda):
     cuda.compile_errors["hold"] = "host_config.h:143:2: error: #error -- unsupported GNU version!\n"
-    with pytest.raises(UnavailableError, match=r"^nvcc does not work here \(hold.cu, line 143"):
+    with pytest.raises(UnavailableError, match=r"^nvcc does not work here \(timer.cu, line 143"):
         run_twice()
 
 

@@ -15,7 +15,7 @@ def profiled(
     interrupted=False,
 ):
     """By label; of those that were done where Ctrl-C is expected."""
-    plan = make_plan([shape], variants, sampling=Sampling(max_samples=2), warm_l2=False, seed=1)
+    plan = make_plan([shape], variants, sampling=Sampling(max_samples=2), seed=1)
     found = {}
     try:
         kind(find_device(device)).profile_shape(plan.shapes[0], plan, found, progress or Progress())

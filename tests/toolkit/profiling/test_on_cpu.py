@@ -24,7 +24,7 @@ SHAPE = parse_shape("20x30x10")
 
 def measure(shape=SHAPE, *, variants=("cpu",), sampling=None):
     sampling = sampling or Sampling(max_samples=3)
-    plan = make_plan([shape], variants, sampling=sampling, warm_l2=False, seed=1)
+    plan = make_plan([shape], variants, sampling=sampling, seed=1)
     record = planned(parse_selection("cpu"), shape, find_device("t4"))
     return measure_cpu(record, Workload(shape, 1), plan)
 
@@ -40,7 +40,7 @@ def test_the_product_is_checked_and_timed():
 
 def known(seed, variants=None, precision=0.01):
     sampling = Sampling(max_samples=3, precision=precision)
-    plan = make_plan([SHAPE], variants, sampling=sampling, warm_l2=False, seed=seed)
+    plan = make_plan([SHAPE], variants, sampling=sampling, seed=seed)
     record = planned(parse_selection("cpu"), SHAPE, find_device("t4"))
     return known_cpu(record, Workload(SHAPE, seed), plan)[0]
 

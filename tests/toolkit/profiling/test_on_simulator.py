@@ -233,9 +233,7 @@ def test_progress_tells_the_blocks_that_are_done():
 
 def test_rungs_of_a_shape_share_their_matrices():
     made = SimulatorBench(find_device("t4"))
-    plan = make_plan(
-        ["32", "48"], ["tiled", "naive-coalesced"], sampling=Sampling(), warm_l2=False, seed=1
-    )
+    plan = make_plan(["32", "48"], ["tiled", "naive-coalesced"], sampling=Sampling(), seed=1)
     simulators = []
     for problem in plan.shapes:
         made.profile_shape(problem, plan, {}, Progress())
@@ -266,9 +264,7 @@ def test_inputs_that_the_last_rung_did_not_use_are_dropped():
 
 
 def test_the_source_of_best_is_kept_at_every_shape():
-    plan = make_plan(
-        ["32", "64x32x16"], ["best", "tiled"], sampling=Sampling(), warm_l2=False, seed=1
-    )
+    plan = make_plan(["32", "64x32x16"], ["best", "tiled"], sampling=Sampling(), seed=1)
     records = {}
     bench = SimulatorBench(find_device("rtx-3090"))
     for shape in plan.shapes:

@@ -15,7 +15,7 @@ from toolkit.rungs.matrices import LARGEST_SEED
 
 
 def plan(shapes=(64,), variants=None, seed=1):
-    return make_plan(shapes, variants, sampling=Sampling(), warm_l2=False, seed=seed)
+    return make_plan(shapes, variants, sampling=Sampling(), seed=seed)
 
 
 def test_every_way_to_write_a_shape():

@@ -52,7 +52,7 @@ def test_every_shape_has_every_variant():
     [
         {"shapes": ["7x8x9", 32], "variants": ["tiled:tile=16", "cpu"], "device": "t4"},
         {"sampling": Sampling(precision=0.012345678, time_limit_s=0.0123456789, max_samples=1)},
-        {"seed": 2**63 - 1, "warm_l2": True},
+        {"seed": 2**63 - 1, "l2": "warm"},
     ],
 )
 @pytest.mark.parametrize("executor", ["theory", "simulate"])

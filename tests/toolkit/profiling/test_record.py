@@ -34,7 +34,7 @@ def test_the_predicted_time_of_a_wrong_result_is_not_trusted():
 
 def measured(record=None, **series):
     record = record or plan("tiled")
-    return with_measurement(record, Series(**series), clock="CUDA events", l2="flushed")
+    return with_measurement(record, Series(**series), clock="CUDA events", l2="dirty")
 
 
 def test_a_plan_holds_geometry_and_theory():

@@ -192,8 +192,8 @@ def test_another_list_of_variants_is_named(cut_short, variants):
 
 
 def test_a_run_that_only_one_side_asked_a_flag_of_is_refused(cut_short):
-    assert "--warm-l2 was absent, now it is given" in refusal(
-        InputError, run, resume=cut_short, warm_l2=True
+    assert "--l2 was absent, now it is warm" in refusal(
+        InputError, run, resume=cut_short, l2="warm"
     )
 
 

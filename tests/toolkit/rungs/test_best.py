@@ -110,7 +110,7 @@ def test_workers_are_two_blocks_for_each_sm():
 
 
 def test_a_record_says_what_best_is():
-    plan = make_plan([parse_shape("4096")], ["best"], sampling=Sampling(), warm_l2=False, seed=1)
+    plan = make_plan([parse_shape("4096")], ["best"], sampling=Sampling(), seed=1)
     (shape,) = plan.shapes
     (selection,) = plan.at(shape, H200).selections
     record = planned(selection, shape, H200)

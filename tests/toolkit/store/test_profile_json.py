@@ -200,7 +200,7 @@ def with_value(place, value, path):
         ("records[0].shape.m", 1.0, "should be a valid integer, found 1.0"),
         ("records[0].shape.m", "7", "should be a valid integer, found '7'"),
         ("records[0].status", "fine", "should be 'ok', 'skipped' or 'failed', found 'fine'"),
-        ("records[0].predicted.l2", "cold", "should be 'flushed' or 'warm', found 'cold'"),
+        ("records[0].predicted.l2", "cold", "should be 'clean', 'dirty' or 'warm', found 'cold'"),
         ("records[0].predicted.gap", None, "should be a valid array, found None"),
         (
             "records[0].predicted.bounds[0].name",

@@ -31,7 +31,7 @@ EMPTY = Profile(
 def timed(label, stopped_by="sample limit"):
     record = planned(parse_selection(label), SHAPE, H200)
     series = Series(samples_s=[2e-3, 3e-3, 4e-3], stopped_by=stopped_by)  # type: ignore[arg-type]
-    return with_measurement(record, series, clock="CUDA events", l2="flushed")
+    return with_measurement(record, series, clock="CUDA events", l2="dirty")
 
 
 def opened(path, empty=EMPTY):

@@ -1,0 +1,184 @@
+"""The launches that intervals of predicted times come from, and how often the intervals hold.
+
+    python -m benchmarks.intervals FILE ... [--test FILE ...] [--pairs FILE ...] [--write]
+
+Each FILE was written by `benchmarks.prediction_errors --json` or by
+`validation.public_launches.predict`. Intervals of the launches of the files come from the launches
+of other families among them; those of `--test` from all of FILE. Versions of a kernel are compared
+in the files of `--pairs`, such as the rungs at one shape (`--part recorded`). `--write` writes
+`analysis/comparison/like_launches.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, log
+from pathlib import Path
+from statistics import fmean, median
+from textwrap import wrap
+
+import numpy as np
+
+from analysis.comparison.interval import COVERS, LAUNCH, UNITS, Measured, Table, busy_of, table_of
+from analysis.devices import find_device
+from analysis.hardware.sm_constants import constants_of
+from analysis.l2_state import L2State
+from analysis.timing.predicted import Resource
+from validation import ROOT
+from validation.timing.timed_launches import TIMED
+from validation.timing.trial_launches import TRIALS
+
+TABLE = ROOT / "analysis" / "comparison" / "like_launches.py"
+SHORTEST_S = 2e-6
+FAMILIES = {one.kernel: one.family for one in TRIALS} | {one.kernel: one.kernel for one in TIMED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """A launch with its family, of which no other launch stands for it."""
+
+    family: str
+    version: str  #: the launch without its kernel: two versions of one are compared
+    label: str
+    launch: Measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """A launch and its interval, as ends in log(measured / predicted)."""
+
+    known: Known
+    low: float
+    high: float
+
+    @property
+    def holds(self) -> bool:
+        return self.low <= self.known.launch.error <= self.high
+
+    @property
+    def half_width(self) -> float:
+        return (exp(self.high) - exp(self.low)) / 2
+
+
+def known_of(path: Path) -> Iterator[Known]:
+    """The launches of a file that have both times."""
+    for cells in json.loads(path.read_text(encoding="utf-8")).values():
+        for cell in cells:
+            l2 = L2State(cell.get("l2", L2State.DIRTY))
+            measured_s = cell.get(f"measured_{l2}_s")
+            if measured_s is None or "predicted_s" not in cell or measured_s < SHORTEST_S:
+                continue
+            key = cell.get("timed_on", cell.get("device", "h200"))
+            if key not in ("h200", "h100-sxm"):
+                continue
+            launch_s = constants_of(find_device(key)).launch_s
+            bounds_s = {Resource(name): one for name, one in cell["bounds_s"].items()}
+            kernel, _, version = cell["label"].partition(" ")
+            is_rung = "held_out" in cell
+            yield Known(
+                family=cell.get("family") or ("ladder" if is_rung else FAMILIES[kernel]),
+                version=version,
+                label=cell["label"],
+                launch=Measured(
+                    limiter=Resource(cell["limiter"]),
+                    l2=l2,
+                    busy=busy_of(bounds_s, cell["predicted_s"], launch_s),
+                    error=log(measured_s / cell["predicted_s"]),
+                ),
+            )
+
+
+def judged(launches: Sequence[Known], against: Sequence[Known] | None = None) -> list[Tested]:
+    """Each launch with the interval from `against`, or from the other families among them."""
+    found, tables = [], dict[str, Table]()
+    for one in launches:
+        family = one.family
+        if family not in tables:
+            others = [x.launch for x in against or launches if against or x.family != family]
+            tables[family] = Table.of(others)
+        low, high = tables[family].ends(one.launch.limiter, one.launch.l2, one.launch.busy)
+        found.append(Tested(known=one, low=low, high=high))
+    return found
+
+
+def report(rows: Sequence[Tested], title: str) -> Iterator[str]:
+    """How often intervals hold, how wide they are, and whether wide ones have larger errors."""
+    widths = [row.half_width for row in rows]
+    yield (
+        f"{title}: {len(rows)} launches, {fmean(row.holds for row in rows):.0%} in their interval, "
+        f"half width {median(widths):.1%} (median)"
+    )
+    by_limiter: dict[str, list[Tested]] = defaultdict(list)
+    for row in rows:
+        by_limiter[row.known.launch.limiter].append(row)
+    for limiter, of in sorted(by_limiter.items(), key=lambda item: -len(item[1])):
+        held = fmean(row.holds for row in of)
+        width = median(row.half_width for row in of)
+        yield f"  {limiter:22}{len(of):4} launches {held:6.0%}   half width {width:6.1%}"
+    ordered = sorted(rows, key=lambda row: row.half_width)
+    quarter = max(1, len(ordered) // 4)
+    narrow, wide = (
+        fmean(abs(exp(-row.known.launch.error) - 1) for row in part)
+        for part in (ordered[:quarter], ordered[-quarter:])
+    )
+    yield f"  mean error of the narrowest quarter {narrow:.1%}, of the widest {wide:.1%}"
+
+
+def pair_share(launches: Sequence[Known]) -> tuple[float, int]:
+    """Spread of the differences of errors of versions of a kernel, relative to independent ones.
+
+    Four fifths of differences are at most so large, and four fifths of errors.
+    """
+    groups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for one in launches:
+        groups[one.family, one.version, one.launch.l2].append(one.launch.error)
+    differences = [abs(a - b) for of in groups.values() for a, b in combinations(of, 2)]
+    errors = [abs(one.launch.error) for one in launches]
+    if not differences:
+        return 1.0, 0
+    apart, alone = (float(np.quantile(x, COVERS)) for x in (differences, errors))
+    return apart / (2**0.5 * alone), len(differences)
+
+
+def written(launches: Sequence[Known], share: float) -> str:
+    head = TABLE.read_text(encoding="utf-8").partition("# Half width")[0]
+    lines = table_of(one.launch for one in launches)
+    names = "\n".join(wrap(" ".join([*(unit.name for unit in UNITS), LAUNCH]), 99))
+    return (
+        f"{head}# Half width of the interval of a change between two versions of one kernel, "
+        "relative to that of\n# two independent predictions.\n"
+        f'PAIR_SHARE = {share:.2f}\n\nCOLUMNS = """\n{names}\n"""\n\n'
+        f'LAUNCHES = """\n{lines}\n"""\n'
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", default=[])
+    parser.add_argument(
+        "--pairs", type=Path, nargs="+", metavar="FILE", default=[], help="of versions of kernels"
+    )
+    parser.add_argument("--write", action="store_true")
+    chosen = parser.parse_args(argv)
+    launches = [one for path in chosen.files for one in known_of(path)]
+    rows = judged(launches)
+    print("\n".join(report(rows, "other families")))
+    share, pairs = pair_share([one for path in chosen.pairs for one in known_of(path)])
+    print(f"versions of one kernel: {share:.2f} of the width of independent errors, {pairs} pairs")
+    tests = [one for path in chosen.test for one in known_of(path)]
+    if tests:
+        print("\n".join(report(judged(tests, launches), "tested")))
+    if chosen.write:
+        TABLE.write_text(written(launches, min(1.0, share)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Intervals of predicted times: from launches like them, and of changes between two."""
+
+from dataclasses import replace
+from math import exp
+
+import numpy as np
+import pytest
+
+from analysis.comparison import interval
+from analysis.comparison.interval import (
+    UNITS,
+    Measured,
+    Table,
+    change_interval,
+    interval_of,
+    measured_launches,
+    quantiles_of,
+    table_of,
+)
+from analysis.comparison.like_launches import COLUMNS, LAUNCHES, PAIR_SHARE
+from analysis.comparison.times import predicted_change
+from analysis.devices import find_device
+from analysis.errors import InputError
+from analysis.l2_state import L2State, l2_state
+from analysis.timing.predicted import Predicted, Resource, TimeBound
+
+
+def predicted(time_s=20e-6, limiter=Resource.DRAM, share=0.9, **changes):
+    bound = TimeBound(name=limiter, time_s=share * (time_s - 3e-6), basis="")
+    return Predicted(
+        **{
+            "time_s": time_s,
+            "cycles": 1.0,
+            "clock_hz": 1e9,
+            "launch_s": 3e-6,
+            "flop_per_s": 0.0,
+            "l2": L2State.DIRTY,
+            "limiter": limiter,
+            "limiter_share": share,
+            "next_limiter": Resource.L2,
+            "next_share": 0.2,
+            "bounds": (bound,),
+            "gap": (),
+            "constants": "",
+            "basis": "",
+            "is_fitted": True,
+        }
+        | changes
+    )
+
+
+def launch(error, limiter=Resource.DRAM, share=0.9, l2=L2State.DIRTY):
+    busy = tuple(share if unit == limiter else 0.0 for unit in UNITS)
+    return Measured(limiter=limiter, l2=l2, busy=(*busy, 0.15), error=error)
+
+
+def test_four_fifths_of_equal_steps_lie_between_the_ends():
+    low, high = quantiles_of(np.linspace(-0.4, 0.5, 19))
+    assert (low, high) == pytest.approx((-0.35, 0.45))
+
+
+def test_an_interval_contains_the_predicted_time():
+    assert quantiles_of(np.linspace(0.1, 0.3, 19))[0] == 0.0
+    assert quantiles_of(np.linspace(-0.3, -0.1, 19))[1] == 0.0
+
+
+def test_launches_alike_decide_and_others_do_not(monkeypatch):
+    alike = [launch(error) for error in np.linspace(-0.02, 0.02, interval.NEIGHBOURS)]
+    others = [launch(3.0, Resource.LATENCY, 0.2), launch(-3.0, Resource.ISSUE, 0.9)] * 20
+    table = Table.of([*others, *alike])
+    monkeypatch.setattr(interval, "_table", lambda: table)
+    low, high = interval_of(predicted(), find_device("h200"))
+    assert exp(-0.02) < low / 20e-6 < 1 < high / 20e-6 < exp(0.02)
+    wide = interval_of(predicted(limiter=Resource.LATENCY, share=0.2), find_device("h200"))
+    assert wide[1] > 10 * 20e-6
+
+
+def test_devices_of_which_no_launch_was_measured_have_no_interval():
+    assert interval_of(predicted(), find_device("rtx-3090")) is None
+    assert interval_of(predicted(), find_device("h100-sxm")) is not None
+
+
+def test_the_table_keeps_launches():
+    launches = [launch(0.123), launch(-0.05, Resource.L2, 0.44, L2State.WARM)]
+    columns = " ".join([*(unit.name for unit in UNITS), interval.LAUNCH])
+    assert sorted(map(repr, measured_launches(columns, table_of(launches)))) == sorted(
+        map(repr, launches)
+    )
+
+
+def test_the_table_that_ships_is_one():
+    found = measured_launches(COLUMNS, LAUNCHES)
+    assert len(found) >= 100
+    assert all(0 <= share <= 1 for one in found for share in one.busy)
+
+
+def test_a_change_is_clear_beyond_the_errors_of_both():
+    one = predicted(interval_s=(18e-6, 22e-6))
+    near, far = (
+        predicted(time_s, interval_s=(0.9 * time_s, 1.1 * time_s)) for time_s in (19e-6, 10e-6)
+    )
+    low, high = change_interval(one, near)
+    assert low < 0.95
+    assert high > 1
+    assert not predicted_change(one, near, True)[0].is_clear
+    assert predicted_change(one, far, True)[0].is_clear
+    assert change_interval(one, predicted()) is None
+    assert predicted_change(predicted(), near, True)[0].is_clear
+    assert 0 < PAIR_SHARE <= 1
+
+
+def test_earlier_records_say_flushed_and_mean_dirty():
+    assert L2State("flushed") is L2State.DIRTY
+    with pytest.raises(InputError, match="give clean, dirty or warm"):
+        l2_state("cold")
+    assert replace(predicted(), l2=L2State("warm")).l2 == "warm"

@@ -1,0 +1,1 @@
+"""Launches of kernels of public repositories: drawn by a seed, measured once, predicted."""

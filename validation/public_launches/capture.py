@@ -1,0 +1,322 @@
+"""Launches that public programs make, recorded without a GPU.
+
+    python -m validation.public_launches.capture FOLDER --programs N
+
+FOLDER holds `HeCBench` and `polybenchGpu` at the commits of `REPOSITORIES`, unpacked. Programs are
+taken in the order that SEED shuffles, compiled with nvcc and run with `recording_runtime.cpp` in
+place of the CUDA runtime, with the arguments of their own `make run`, and with sizes eight times
+smaller. A second run goes on where the first one ended. `captured.jsonl` gets a line per launch, or
+the reason why a program or launch is left out, and `cubins` the machine code.
+
+A launch is eligible if its arguments follow rules (`arguments`), its arrays have 64 KiB to 512 MiB,
+it needs no texture, tensor core or cooperative launch, and is no matrix product.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import ToolkitError
+from toolkit.machine_code.containers import entries_of
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_names import plain_name
+from toolkit.machine_code.kernel_source import kernel_of_machine_code
+from validation.public_launches.arguments import LENGTHS, NoRuleError, rule_of
+from validation.public_launches.listed import SEED
+
+ARCH = "sm_90"
+RUNTIME = Path(__file__).with_name("recording_runtime.cpp")
+REPOSITORIES = {
+    "HeCBench": ("zjin-lcf/HeCBench", "f27000a5188f8ac79bd43fc95a1b3f890c18823d"),
+    "polybenchGpu": ("sgrauerg/polybenchGpu", "5584aaa7d0be810ff5eb0b61c49fb64ecc81ba4c"),
+}
+# Matrix products, libraries of the host, several GPUs
+EXCLUDED = re.compile(
+    r"blas|gemm|matmul|matrix-?mul|mma|2mm|3mm|syrk|syr2k|nccl|mpi|cusparse|cudnn|cufft|"
+    r"allreduce|p2p|simpleMultiDevice|tensor",
+    re.IGNORECASE,
+)
+LEAST_BYTES, MOST_BYTES = 2**16, 2**29
+MOST_THREADS = 2**28
+_REFUSED = re.compile(r"\b(?:HMMA|IMMA|DMMA|QGMMA|HGMMA|WGMMA|TEX|TLD|SUST|SULD)\b")
+SMALLER, LEAST_SIZE = 8, 512
+COMPILE_LIMIT_S, RUN_LIMIT_S = 60, 25
+MOST_MEMORY_BYTES = 12 * 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program of a repository: its name there, and the folder of its sources."""
+
+    repository: str
+    name: str
+    folder: Path
+
+    @property
+    def key(self) -> str:
+        return f"{self.repository}.{self.name}"
+
+
+def programs(folder: Path) -> list[Program]:
+    """All programs that may be taken, in the order of SEED."""
+    found = [
+        Program(repository="HeCBench", name=one.name.removesuffix("-cuda"), folder=one)
+        for one in sorted((folder / "HeCBench" / "src").glob("*-cuda"))
+    ]
+    found += [
+        Program(repository="polybenchGpu", name=one.name, folder=one)
+        for one in sorted((folder / "polybenchGpu" / "CUDA").iterdir())
+        if one.is_dir()
+    ]
+    found = [one for one in found if not EXCLUDED.search(one.name)]
+    random.Random(SEED).shuffle(found)
+    return found
+
+
+def capture(program: Program, runtime: Path, cubins: Path) -> Iterator[dict[str, Any]]:
+    """The launches of a program, or the reason why there are none."""
+    name = {"repository": program.repository, "program": program.name}
+    main, compiled = _compiled(program)
+    if main is None:
+        yield name | {"left_out": f"not compiled: {compiled}"}
+        return
+    try:
+        kernels = dict(_kernels(main))
+    except ToolkitError as error:
+        yield name | {"left_out": f"machine code not read: {error}"}
+        return
+    made = program.folder / "recorded"
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir()
+    table = made / "table"
+    sizes = {symbol: [one.size for one in kernel.parameters] for symbol, kernel in kernels.items()}
+    words = ([symbol, len(found), *found] for symbol, found in sizes.items())
+    table.write_text("".join(f"{' '.join(map(str, line))}\n" for line in words))
+    environment = os.environ | {
+        "LD_PRELOAD": str(runtime),
+        "RECORD_FOLDER": str(made),
+        "RECORD_TABLE": str(table),
+    }
+    launches = made / "launches.jsonl"
+    found: list[dict[str, Any]] = []
+    for asked in _asked(program):
+        launches.unlink(missing_ok=True)
+        _run([str(main), *asked], program.folder, RUN_LIMIT_S, environment)
+        for line in launches.read_text().splitlines() if launches.exists() else []:
+            with suppress(ValueError):  # the program was ended while it wrote
+                found.append({"program_arguments": " ".join(asked)} | json.loads(line))
+    if not found:
+        yield name | {"left_out": "made no launch here"}
+    for launch in found:
+        kernel = kernels[str(launch["kernel"])]
+        try:
+            one = _listed(program, launch, kernel)
+        except NoRuleError as error:
+            yield name | {"left_out": f"{launch['kernel']}: {error}"}
+            continue
+        (cubins / one["cubin"]).write_bytes(kernel.image)
+        yield one
+
+
+def _listed(program: Program, captured: dict[str, Any], kernel: Kernel) -> dict[str, Any]:
+    """The launch as the list has it. Raises NoRuleError for one that is not eligible."""
+    if captured["cooperative"]:
+        raise NoRuleError("a cooperative launch")
+    try:
+        text = " ".join(one.text for one in kernel.instructions)
+    except ToolkitError as error:
+        raise NoRuleError(str(error)) from error
+    if _REFUSED.search(text) or kernel.unsupported:
+        raise NoRuleError("tensor cores, textures, or refused")
+    grid, block = captured["grid"], captured["block"]
+    threads = grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2]
+    if not 32 <= threads <= MOST_THREADS:
+        raise NoRuleError("threads")
+    declared = kernel.declared or (None,) * len(kernel.parameters)
+    parameters, total = [], 0
+    for one, of in zip(captured["parameters"], declared, strict=True):
+        if one.get("pointer_inside"):
+            raise NoRuleError("a pointer in a struct")
+        if "content" in one:
+            rule = rule_of(one["content"], one["length"], of)
+            total += rule["count"] * LENGTHS[rule["type"]]
+            parameters.append({"array": rule})
+        elif of is not None and of.pointer:
+            raise NoRuleError("a null pointer")
+        else:
+            parameters.append({"value": one["bytes"]})
+    if not LEAST_BYTES <= total <= MOST_BYTES:
+        raise NoRuleError("bytes")
+    own = {one.name for one in kernel.constants} | {one.name for one in kernel.variables}
+    symbols = {
+        name: _rule_of_symbol(one)
+        for name, one in captured["symbols"].items()
+        if any(name == symbol or f"{len(name)}{name}" in symbol for symbol in own)
+    }
+    repository, commit = REPOSITORIES[program.repository]
+    return {
+        "repository": repository,
+        "commit": commit,
+        "file": _file_of(program, kernel),
+        "program_arguments": captured["program_arguments"],
+        "family": program.name.lower(),
+        "kernel": captured["kernel"],
+        "cubin": f"{program.key}.{_digest(kernel.image)}.cubin",
+        "grid": grid,
+        "block": block,
+        "shared": captured["shared"],
+        "parameters": parameters,
+        "symbols": symbols,
+    }
+
+
+def _rule_of_symbol(described: dict[str, Any]) -> dict[str, Any]:
+    content, length = described["content"], described["length"]
+    if content.get("zero"):
+        return {"type": "u8", "count": length, "kind": "zero"}
+    for kind in ("f32", "i32", "u8"):
+        found = content.get(kind)
+        if found and not found["odd"]:
+            whole = kind[0] in "iu"
+            low, high = (int(found[end]) if whole else found[end] for end in ("low", "high"))
+            rule = {"type": kind, "count": found["count"], "kind": "uniform"}
+            return rule | {"low": low, "high": high}
+    raise NoRuleError("content of a variable")
+
+
+def _digest(image: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(image).hexdigest()[:12]
+
+
+def _kernels(main: Path) -> Iterator[tuple[str, Kernel]]:
+    content = main.read_bytes()
+    for symbol in dict.fromkeys(one for entry in entries_of(content) for one in entry.kernels):
+        try:
+            yield symbol, kernel_of_machine_code(content, symbol, target=ARCH)
+        except ToolkitError:
+            continue
+
+
+def _file_of(program: Program, kernel: Kernel) -> str:
+    """The source file, in its repository, that defines the kernel."""
+    root = program.folder.parents[1]
+    plain = re.sub(r"[<(].*", "", plain_name(kernel.symbol)).split("::")[-1]
+    for path in sorted(program.folder.rglob("*.cu*")) + sorted(program.folder.rglob("*.h*")):
+        if path.is_file() and re.search(
+            rf"__global__[^;{{]*\b{re.escape(plain)}\s*\(", path.read_text(errors="replace")
+        ):
+            return path.relative_to(root).as_posix()
+    return program.folder.relative_to(root).as_posix()
+
+
+def _asked(program: Program) -> list[list[str]]:
+    """Arguments of the program: those of `make run`, and the same with smaller sizes."""
+    makefile = program.folder / "Makefile"
+    run = re.compile(r"^run:.*\n\t.*?(?:\./)?(?:\$\(program\)|main)(?= |$)(.*)$", re.MULTILINE)
+    found = run.search(makefile.read_text(errors="replace")) if makefile.exists() else None
+    if program.repository != "HeCBench" or found is None:
+        return [[]]
+    asked = found[1].split()
+    is_size = [one.isdigit() and int(one) >= LEAST_SIZE for one in asked]
+    smaller = [
+        str(int(one) // SMALLER) if large else one
+        for one, large in zip(asked, is_size, strict=True)
+    ]
+    return [asked, smaller] if smaller != asked else [asked]
+
+
+def _compiled(program: Program) -> tuple[Path | None, str]:
+    environment = os.environ | {"NVCC_APPEND_FLAGS": "-cudart shared"}
+    if program.repository == "HeCBench":
+        text = _run(["make", f"ARCH={ARCH}"], program.folder, COMPILE_LIMIT_S, environment)
+    else:
+        source = next(program.folder.glob("*.cu"), None)
+        renamed = "-DcudaThreadSynchronize=cudaDeviceSynchronize"  # the name of CUDA 12 and before
+        command = ["nvcc", "-O3", f"-arch={ARCH}", renamed, "-o", "main", str(source)]
+        text = _run(command, program.folder, COMPILE_LIMIT_S, environment)
+    main = program.folder / "main"
+    errors = [line for line in text.splitlines() if "error" in line or "fatal" in line]
+    return (main, "") if main.exists() else (None, (errors or ["no program"])[0][:160])
+
+
+def _run(command: list[str], folder: Path, limit_s: int, environment: dict[str, str]) -> str:
+    started = subprocess.Popen(
+        ["prlimit", f"--as={MOST_MEMORY_BYTES}", *command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        return started.communicate(timeout=limit_s)[0].decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+        return started.communicate()[0].decode(errors="replace") + "\nerror: time is up"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--programs", type=int, required=True, help="how many of the order")
+    parser.add_argument("--repository", choices=REPOSITORIES, help="only programs of this one")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--limit-s", type=float, default=3600.0, help="of all of them")
+    chosen = parser.parse_args(argv)
+    folder, ends = chosen.folder, time.monotonic() + chosen.limit_s
+    cubins = folder / "cubins"
+    cubins.mkdir(exist_ok=True)
+    runtime = folder / "runtime.so"
+    command = ["nvcc", "-O2", "-shared", "-Xcompiler", "-fPIC", "-cudart", "none"]
+    subprocess.run([*command, "-o", runtime, RUNTIME], check=True)
+    record = folder / "captured.jsonl"
+    text = record.read_text() if record.exists() else ""
+    known = {one.get("program", one.get("family")) for one in map(json.loads, text.splitlines())}
+    wanted = [
+        one
+        for one in programs(folder)[: chosen.programs]
+        if not {one.name, one.name.lower()} & known and chosen.repository in (None, one.repository)
+    ]
+    with ProcessPoolExecutor(chosen.workers) as pool, record.open("a") as out:
+        begun = [pool.submit(_lines, one, runtime, cubins) for one in wanted]
+        with suppress(TimeoutError):
+            for future in as_completed(begun, max(0.0, ends - time.monotonic())):
+                out.write(future.result())
+                out.flush()
+        left = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in left:
+            process.kill()
+    rows = [json.loads(line) for line in record.read_text().splitlines()]
+    print(f"{sum('left_out' not in row for row in rows)} launches, {len(wanted)} programs asked")
+
+
+def _lines(program: Program, runtime: Path, cubins: Path) -> str:
+    try:
+        return "".join(f"{json.dumps(one)}\n" for one in capture(program, runtime, cubins))
+    except Exception as error:  # one program must not end the others
+        why = f"{type(error).__name__}: {error}"
+        return json.dumps({"program": program.name, "left_out": why}) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""The listed launches predicted for the GPU that they were measured on, and tables of the errors.
+
+    python -m validation.public_launches.predict CUBINS --half first --json first.json
+    python -m validation.public_launches.predict --table first.json
+    python -m validation.public_launches.predict CUBINS --half second --json second.json
+
+CUBINS is the folder that `capture` filled. `--half second` opens the second half: do it once, with
+the model committed before. Each launch is predicted for the state of L2 that the list names, or
+with `--l2` for another. A launch that took less than 5 µs is not in the tables, as the list says;
+any other without a time is named, and counts as off by 1.6.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean, median, quantiles
+from typing import Any
+
+from analysis.devices import find_device
+from analysis.errors import ToolkitError
+from analysis.l2_state import L2State
+from analysis.timing.predicted import Explanation, Resource
+from toolkit.execution.simulator import Simulator
+from toolkit.launch.setup import LaunchSetup
+from validation.public_launches.listed import HALVES, SEED, Half, Listed, listed, measurements
+
+SHORTEST_S, SHORT_S = 5e-6, 30e-6
+LIMIT_S = 60.0
+MISSING = 0.6  # error that a launch without a time counts as
+FACTOR = 1.6
+SHOWN = 10
+BUSY, CLOSE = 60.0, 5.0  # percent of a unit's peak
+UNIT_OF = {
+    "issue": Resource.ISSUE,
+    "FP32": Resource.FP32,
+    "integer products": Resource.PRODUCTS,
+    "integers and logic": Resource.LOGIC,
+    "FP64": Resource.DOUBLE,
+    "half precision": Resource.HALF,
+    "special functions": Resource.SPECIAL,
+    "constants": Resource.CONSTANTS,
+    "load/store unit": Resource.L1,
+    "L1": Resource.L1,
+    "L1 tags": Resource.L1,
+    "shared memory": Resource.SHARED_MEMORY,
+    "L2": Resource.L2,
+    "L2 tags": Resource.L2,
+    "L2 data": Resource.L2,
+    "atomics at L2": Resource.ATOMICS,
+    "reductions at L2": Resource.ATOMICS,
+    "DRAM": Resource.DRAM,
+}
+
+Cell = dict[str, Any]
+
+
+def predicted(one: Listed, cubins: Path, device: str, l2: L2State) -> Cell:
+    """Predicted time of a launch, or the reason why there is none."""
+    started = time.perf_counter()
+
+    def advance(done: int, of: int) -> None:
+        if time.perf_counter() - started > LIMIT_S:
+            raise TimeoutError
+
+    simulator = Simulator(
+        device=find_device(device),
+        l2=l2,
+        blocks="representative",
+        limit_s=LIMIT_S / 5,
+        advance=advance,
+        explanation=Explanation.NONE,
+        outputs=False,
+        setup=LaunchSetup(symbols=one.symbols()),
+    )
+    try:
+        found = simulator.run(one.code(cubins), one.geometry, one.made())
+    except ToolkitError as error:
+        return {"left_out": str(error)}
+    except TimeoutError:
+        return {"left_out": f"its simulation takes more than {LIMIT_S:g} s"}
+    took_s = time.perf_counter() - started
+    if found.predicted is None:
+        return {"left_out": found.prediction_basis}
+    time_of = found.predicted
+    return {
+        "predicted_s": time_of.time_s,
+        "interval_s": time_of.interval_s,
+        "limiter": time_of.limiter,
+        "limiter_share": time_of.limiter_share,
+        "bounds_s": {bound.name: bound.time_s for bound in time_of.bounds},
+        "uncertainty": found.uncertainty,
+        "simulated_in_s": took_s,
+    }
+
+
+def cells(half: Half, cubins: Path, asked: L2State | None = None) -> Iterator[Cell]:
+    """Each launch of a half that was measured, predicted."""
+    document = measurements(half)
+    times = {row["name"]: row for row in document["times"]}
+    for one in listed(half):
+        row = times.get(one.name, {"failed": "not measured"})
+        cell: Cell = {
+            "label": one.name,
+            "family": one.family,
+            "timed_on": document["device"],
+            "l2": asked or one.l2,
+        }
+        if "failed" in row:
+            yield cell | {"left_out": f"not measured: {row['failed']}"}
+            continue
+        cell |= {f"measured_{state}_s": row[f"{state}_s"] for state in L2State}
+        cell["again_s"] = row["again_s"]
+        yield cell | predicted(one, cubins, document["device"], cell["l2"])
+
+
+def measured_s(cell: Cell) -> float | None:
+    found: float | None = cell.get(f"measured_{cell['l2']}_s")
+    return found
+
+
+def tables(found: Sequence[Cell]) -> Iterator[str]:
+    """Errors of all launches, by family and by limiter, the worst, and ten at random."""
+    timed = [cell for cell in found if (measured_s(cell) or 0) >= SHORTEST_S]
+    short = [cell for cell in found if 0 < (measured_s(cell) or 0) < SHORTEST_S]
+    known = [cell for cell in timed if "predicted_s" in cell]
+    errors = [_error(cell) for cell in timed]
+    off = [cell for cell in timed if _factor(cell) > FACTOR]
+    yield (
+        f"{len(timed)} launches of 5 µs and more ({len(short)} shorter, "
+        f"{len(found) - len(timed) - len(short)} not measured, {len(timed) - len(known)} without a "
+        f"time): mean error {fmean(errors):.1%}, median {median(errors):.1%}, 90th percentile "
+        f"{quantiles(errors, n=10, method='inclusive')[-1]:.1%}, {len(off)} off by more than "
+        f"{FACTOR}"
+    )
+    with_interval = [cell for cell in known if cell.get("interval_s")]
+    if with_interval:
+        held = fmean(one[0] <= measured <= one[1] for one, measured in _intervals(with_interval))
+        widths = [
+            (one[1] - one[0]) / 2 / cell["predicted_s"]
+            for (one, _), cell in zip(_intervals(with_interval), with_interval, strict=True)
+        ]
+        yield f"in the 80% interval: {held:.0%}; half width {median(widths):.1%} (median)"
+    between = sum((measured_s(cell) or 0) <= SHORT_S for cell in timed)
+    of_dram = sum(cell["limiter"] == "DRAM" for cell in known)
+    yield f"5 to 30 µs: {between}; limited by DRAM in the model: {of_dram}"
+    for title, key in (("limiter", "limiter"), ("L2", "l2"), ("family", "family")):
+        yield from _grouped(known, title, key)
+    yield f"{'the worst':52}{'predicted':>10}{'measured':>10}  ratio  limiter"
+    for cell in sorted(timed, key=_factor, reverse=True)[: 3 * SHOWN]:
+        yield _line(cell)
+    yield "ten at random"
+    for cell in random.Random(SEED).sample(known, min(SHOWN, len(known))):
+        yield _line(cell)
+    for cell in found:
+        if "left_out" in cell:
+            yield f"left out: {cell['label']}: {cell['left_out'][:150]}"
+
+
+def limiters(half: Half, found: Sequence[Cell]) -> Iterator[str]:
+    """How often the limiter is that of Nsight Compute.
+
+    A unit that is busy for BUSY of its peak, or another one within CLOSE, is to be named. Where
+    none is, latency or atomics are to be named, or no unit for as large a share of the time.
+    """
+    counted = {row["name"]: row for row in measurements(half)["counters"]}
+    right: dict[bool, list[bool]] = {True: [], False: []}
+    wrong = []
+    for cell in found:
+        if "predicted_s" not in cell or cell["label"] not in counted:
+            continue
+        row = counted[cell["label"]]
+        busy: dict[Resource, float] = defaultdict(float)
+        for unit, of in UNIT_OF.items():
+            busy[of] = max(busy[of], row.get(unit, 0.0))
+        most = max(busy.values())
+        limiter, time_s = Resource(cell["limiter"]), cell["predicted_s"]
+        share = 100 * cell["bounds_s"][limiter] / time_s
+        is_busy = most >= BUSY
+        if is_busy:
+            is_right = busy.get(limiter, 0.0) >= most - CLOSE
+        else:
+            is_right = limiter in (Resource.LATENCY, Resource.ATOMICS) or share < BUSY
+        right[is_busy].append(is_right)
+        if not is_right:
+            names = " ".join(f"{of} {x:.0f}" for of, x in busy.items() if x >= most - CLOSE)
+            wrong.append(f"  {cell['label']}: {limiter} {share:.0f}%, counted {names}%")
+    for is_busy, words in ((True, "a unit is busy"), (False, "no unit is busy")):
+        if right[is_busy]:
+            told = f"{sum(right[is_busy])} of {len(right[is_busy])}"
+            yield f"where {words} for {BUSY:.0f}% by Nsight Compute, the limiter is right: {told}"
+    yield from wrong
+
+
+def _intervals(known: Sequence[Cell]) -> list[tuple[tuple[float, float], float]]:
+    return [(cell["interval_s"], measured_s(cell) or 0.0) for cell in known]
+
+
+def _grouped(known: Sequence[Cell], title: str, key: str) -> Iterator[str]:
+    groups: dict[str, list[Cell]] = defaultdict(list)
+    for cell in known:
+        groups[cell[key]].append(cell)
+    yield f"{title:26}launches  mean error  median predicted / measured"
+    for name, of in sorted(groups.items(), key=lambda item: -len(item[1])):
+        ratios = median(cell["predicted_s"] / (measured_s(cell) or 1) for cell in of)
+        yield f"{name:26}{len(of):8}{fmean(map(_error, of)):12.1%}{ratios:10.2f}"
+
+
+def _error(cell: Cell) -> float:
+    seen = measured_s(cell)
+    return abs(cell["predicted_s"] / seen - 1) if seen and "predicted_s" in cell else MISSING
+
+
+def _factor(cell: Cell) -> float:
+    seen = measured_s(cell)
+    if not seen or "predicted_s" not in cell:
+        return FACTOR
+    ratio: float = cell["predicted_s"] / seen
+    return max(ratio, 1 / ratio)
+
+
+def _line(cell: Cell) -> str:
+    seen = measured_s(cell) or 0.0
+    if "predicted_s" not in cell:
+        return f"{cell['label']:52}{'none':>10}{seen * 1e6:10.1f}"
+    ends = cell.get("interval_s")
+    within = f"  {ends[0] * 1e6:.1f} to {ends[1] * 1e6:.1f}" if ends else ""
+    return (
+        f"{cell['label'][:51]:52}{cell['predicted_s'] * 1e6:10.1f}{seen * 1e6:10.1f}"
+        f"{cell['predicted_s'] / seen:7.2f}  {cell['limiter']}, L2 {cell['l2']}{within}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cubins", type=Path, nargs="?")
+    parser.add_argument("--half", choices=HALVES, default="first")
+    parser.add_argument("--l2", choices=list(L2State))
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--table", type=Path, nargs="+", metavar="FILE")
+    chosen = parser.parse_args(argv)
+    if chosen.table:
+        read = [json.loads(path.read_text(encoding="utf-8")) for path in chosen.table]
+        print("\n".join(tables([cell for one in read for of in one.values() for cell in of])))
+        for one in read:
+            for half, of in one.items():
+                print("\n".join(limiters(half, of)))
+        return
+    if chosen.cubins is None:
+        parser.error("CUBINS is missing: give the folder of machine code")
+    found = []
+    for cell in cells(chosen.half, chosen.cubins, L2State(chosen.l2) if chosen.l2 else None):
+        found.append(cell)
+        if chosen.json:
+            chosen.json.write_text(json.dumps({chosen.half: found}, indent=1), encoding="utf-8")
+        if chosen.half == "first":
+            print(_line(cell) if "predicted_s" in cell else cell["label"], flush=True)
+    print("\n".join([*tables(found), *limiters(chosen.half, found)]))
+
+
+if __name__ == "__main__":
+    main()
