@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.access import WAVEFRONT_BYTES
+from analysis.coalescing import SECTOR_BYTES as SECTOR
 from analysis.devices import Device
 from analysis.hardware.sm_constants import SmConstants
-from analysis.sm import LINE_BYTES, SCHEDULERS, Machine, Numbers
+from analysis.sm import LINE_BYTES, SCHEDULERS, Machine, Numbers, Unit
 from analysis.timing.blocks_of_sm import blocks_to_run
 from analysis.timing.work import Work
+from analysis.traffic.l2 import caches_of
 
 FEWEST_L1_LINES = 64
 # Fraction of L2 that is dirty when a launch begins, because the flush before it writes other lines.
@@ -84,7 +86,9 @@ class ModelledSm:
         """Input of the SM model: the architecture's numbers, and this SM's share of L2 and DRAM."""
         c, work = self.constants, self.work
         shared = work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
-        share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
+        slow, most = self.dram_work_bytes / max(1.0, self._transferred), self._pair_bytes / SECTOR
+        share = min(most, slow * self._loaded / work.l2_read_bytes) if work.l2_read_bytes else 0.0
+        filled = work.dram_fill_bytes / work.l2_write_bytes if work.l2_write_bytes else 0.0
         # bytes read, excluding partial sums of other blocks, which are in L2
         own = work.l2_read_bytes - work.exchanged.read_back_bytes
         out = self._written_back_per_byte
@@ -114,13 +118,34 @@ class ModelledSm:
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
+            l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
-            dram_write_share=out * work.sent_share,
+            dram_write_share=slow * (out * work.sent_share + filled),
             local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
             local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),
-            waiting_share=min(1.0, work.dram_read_bytes / own) if own else 0.0,
+            waiting_share=min(1.0, self._loaded / own) if own else 0.0,
         )
+
+    @property
+    def _pair_bytes(self) -> float:
+        """Bytes that DRAM could transfer while it transfers a pair of sectors alone."""
+        return self.constants.dram_pair_bytes
+
+    @property
+    def _loaded(self) -> float:
+        """Bytes that DRAM reads for loads."""
+        return self.work.dram_read_bytes - self.work.dram_fill_bytes
+
+    @property
+    def _transferred(self) -> float:
+        """Bytes that DRAM transfers."""
+        return self.work.dram_read_bytes + self.dram_write_bytes
+
+    @property
+    def dram_work_bytes(self) -> float:
+        """Bytes that DRAM could transfer in the time of what it transfers."""
+        return self._transferred + self.work.dram_lone_pairs * (self._pair_bytes - 2 * SECTOR)
 
     @property
     def _flag_clocks(self) -> int:
@@ -145,7 +170,7 @@ class ModelledSm:
     def _written_back_per_byte(self) -> float:
         """Bytes that DRAM writes per byte that enters L2, from DRAM or from stores."""
         work = self.work
-        come = work.dram_read_bytes + work.l2_write_bytes
+        come = self._loaded + work.l2_write_bytes
         return self.dram_write_bytes / come if come else 0.0
 
     @property
@@ -156,7 +181,7 @@ class ModelledSm:
     @property
     def dirty_bytes(self) -> float:
         """Bytes of lines that were dirty before the launch and are evicted during it."""
-        come = self.work.dram_read_bytes + self.work.l2_write_bytes
+        come = self._loaded + self.work.l2_write_bytes
         return min(DIRTY_SHARE * self.device.l2_bytes, DIRTY_AT_FIRST * come)
 
     @property
@@ -175,7 +200,7 @@ class ModelledSm:
         work = self.work
         return (
             (work.l2_read_bytes + work.l2_write_bytes) / self.l2_rate,
-            (work.dram_read_bytes + self.dram_write_bytes) / self.dram_rate,
+            self.dram_work_bytes / self.dram_rate,
         )
 
 
@@ -190,8 +215,12 @@ def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
     Latencies of loads are in `Numbers` instead.
     """
     timed = code.copy()
+    units = constants.units
+    # chips with few lanes for FP64 convert to and from 64 bits as slowly, all others on the XU
+    pipe = Unit.XU if units[Unit.CONVERT_64] <= units[Unit.XU] else Unit.FP64
+    timed["unit"][code["unit"] == Unit.CONVERT_64] = pipe
     for unit, clocks in constants.units.items():
         timed["pipe_clocks"][code["unit"] == unit] = clocks
     for unit, clocks in constants.latencies.items():
-        timed["latency"][code["unit"] == unit] = clocks
+        timed["latency"][timed["unit"] == unit] = clocks
     return timed

@@ -111,6 +111,8 @@ def work_of(
         l2_write_bytes=SECTOR_BYTES * sent,
         dram_read_bytes=traffic.dram_read_bytes,
         dram_write_bytes=traffic.dram_write_bytes,
+        dram_lone_pairs=traffic.dram_lone_pairs,
+        dram_fill_bytes=traffic.dram_fill_bytes,
         weight=weight,
         sent_share=sent / stored if sent else 1.0,
         exchanged=replay.exchanged,

@@ -29,7 +29,7 @@ def _launch(bench: Bench, name: str, arguments: list[object], **macros: int) -> 
 
 
 def _gather(bench: Bench, shape: tuple[int, int], mib: int) -> Measured:
-    """Seconds per line and SM."""
+    """Cycles per line and SM."""
     lines, sectors = shape
     memory = bench.shared(Memory)
     out, mask = bench.gpu.allocate(4), np.uint32(min(mib * MIB, memory.bytes) // LINE_BYTES - 1)
@@ -39,11 +39,12 @@ def _gather(bench: Bench, shape: tuple[int, int], mib: int) -> Measured:
         return _launch(bench, "gather", arguments, LINES=lines, SECTORS=sectors)
 
     asked = (TIMES[1] - TIMES[0]) * LOADS * BLOCKS_PER_SM * THREADS // WARP_SIZE * lines
-    return Measured.of([(seconds(TIMES[1]) - seconds(TIMES[0])) / asked for _ in range(3)])
+    found = [(seconds(TIMES[1]) - seconds(TIMES[0])) / asked for _ in range(3)]
+    return Measured.of(found).scaled(bench.clock_hz())
 
 
 def _store(bench: Bench, width: int, pitch: int, mib: int, order: str, reads: int = 0) -> Measured:
-    """Seconds per piece of the whole GPU."""
+    """Cycles per piece and SM."""
     memory = bench.shared(Memory)
     pieces = min(mib * MIB, memory.bytes) // pitch
     step = np.uint32(IN_ORDER if order == "in_order" else AT_RANDOM)
@@ -52,10 +53,9 @@ def _store(bench: Bench, width: int, pitch: int, mib: int, order: str, reads: in
         arguments = [memory.buffer, np.uint32(count - 1), np.int32(pitch), step]
         return _launch(bench, "store_parts", arguments, WIDTH=width, READS=reads)
 
-    return Measured.of(
-        [(seconds(pieces) - seconds(pieces // 2)) / (pieces - pieces // 2) for _ in range(3)],
-        seconds=seconds(pieces),
-    )
+    half = pieces // 2
+    found = [(seconds(pieces) - seconds(half)) / (pieces - half) for _ in range(3)]
+    return Measured.of(found).scaled(bench.clock_hz() * bench.device.sm_count)
 
 
 def _reuse(bench: Bench, kib: int) -> Measured:
@@ -79,8 +79,8 @@ def _reuse(bench: Bench, kib: int) -> Measured:
 
 BENCHMARKS = (
     *each(
-        "gather_{shape[0]}_lines_of_{shape[1]}_sectors_{mib}_mib_s",
-        "s per line and SM",
+        "gather_{shape[0]}_lines_of_{shape[1]}_sectors_{mib}_mib_cycles",
+        "cycles per line and SM",
         "64 warps per SM, 8 loads in flight past L1, {shape[0]} lines per load at random places "
         "of {mib} MiB, {shape[1]} sectors of each",
         _gather,
@@ -88,8 +88,8 @@ BENCHMARKS = (
         mib=(2, 16, 512),
     ),
     *each(
-        "stg_{width}_of_{pitch}_bytes_{order}_{mib}_mib_s",
-        "s per piece",
+        "stg_{width}_of_{pitch}_bytes_{order}_{mib}_mib_cycles",
+        "cycles per piece and SM",
         "{width} bytes of each {pitch} are stored, in all {mib} MiB",
         _store,
         width=4,
@@ -98,8 +98,8 @@ BENCHMARKS = (
         order=("in_order", "at_random"),
     ),
     *each(
-        "stg_{width}_of_{pitch}_bytes_{order}_{mib}_mib_s",
-        "s per piece",
+        "stg_{width}_of_{pitch}_bytes_{order}_{mib}_mib_cycles",
+        "cycles per piece and SM",
         "{width} bytes of each {pitch} are stored, in all {mib} MiB",
         _store,
         width=(16, 32),
@@ -108,8 +108,8 @@ BENCHMARKS = (
         order="in_order",
     ),
     *each(
-        "add_{width}_of_{pitch}_bytes_{order}_{mib}_mib_s",
-        "s per piece",
+        "add_{width}_of_{pitch}_bytes_{order}_{mib}_mib_cycles",
+        "cycles per piece and SM",
         "{width} bytes of each {pitch} are loaded and stored, in all {mib} MiB",
         _store,
         width=4,

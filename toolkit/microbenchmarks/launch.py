@@ -64,7 +64,7 @@ def _turnover(bench: Bench, threads: int) -> Measured:
 
 
 def _empty_blocks(bench: Bench, threads: int) -> Measured:
-    """Seconds per block and SM of a long grid of blocks without work."""
+    """Cycles per block and SM of a long grid of blocks without work."""
     kernel = bench.kernel(SOURCE, "nothing")
 
     def seconds(waves: int) -> float:
@@ -72,7 +72,8 @@ def _empty_blocks(bench: Bench, threads: int) -> Measured:
         return bench.seconds(kernel.prepared(geometry, [np.int32(0)]), repeats=5).value
 
     few, many = EMPTY_PER_SM
-    return Measured.of([(seconds(many) - seconds(few)) / (many - few) for _ in range(3)])
+    found = [(seconds(many) - seconds(few)) / (many - few) for _ in range(3)]
+    return Measured.of(found).scaled(bench.clock_hz())
 
 
 BENCHMARKS = (
@@ -99,8 +100,8 @@ BENCHMARKS = (
         threads=THREADS,
     ),
     *each(
-        "empty_blocks_{threads}_threads_s",
-        "s per block and SM",
+        "empty_blocks_{threads}_threads_cycles",
+        "cycles per block and SM",
         "a long grid of blocks without work",
         _empty_blocks,
         threads=THREADS,

@@ -33,14 +33,14 @@ extern "C" __global__ void meet(long long* noted, unsigned* arrived, int rounds)
     if (threadIdx.x == 0 && blockIdx.x == 0) noted[0] = clock64() - start;
 }
 
-// Each warp adds floats at an address of each `ways` lanes, in shared memory: of its own, or of all warps.
-extern "C" __global__ void shared_sums(long long* noted, int ways, int is_common, int rounds)
+// Each warp adds floats to 32 neighbours in shared memory: its own ones, or those of all warps.
+extern "C" __global__ void shared_sums(long long* noted, int is_common, int rounds)
 {
     __shared__ float sums[1024];
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     sums[threadIdx.x] = 0;
     __syncthreads();
-    float* at = &sums[lane / ways + (is_common ? 0 : 32 * warp)];
+    float* at = &sums[lane + (is_common ? 0 : 32 * warp)];
     const long long start = clock64();
 #pragma unroll 1
     for (int k = 0; k < rounds; ++k) atomicAdd(at, 1.0f);

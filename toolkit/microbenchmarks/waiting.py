@@ -46,10 +46,10 @@ def _meet_of(bench: Bench, blocks: int) -> Measured:
     return _per_round(bench, "meet", Geometry.of(blocks, WARP_SIZE), "flags")
 
 
-def _shared_sums(bench: Bench, warps: int, ways: int, whose: str) -> Measured:
+def _shared_sums(bench: Bench, warps: int, whose: str) -> Measured:
     geometry = Geometry.of(1, WARP_SIZE * warps)
-    numbers = np.int32(ways), np.int32(whose == "common")
-    return _per_round(bench, "shared_sums", geometry, *numbers).scaled(1 / warps)
+    is_common = np.int32(whose == "common")
+    return _per_round(bench, "shared_sums", geometry, is_common).scaled(1 / warps)
 
 
 def _constants(bench: Bench, count: int, warps: int) -> Measured:
@@ -82,12 +82,11 @@ BENCHMARKS = (
         threads=(32, 256),
     ),
     *each(
-        "shared_sum_{warps}_warps_{ways}_ways_{whose}_cycles",
+        "shared_sum_{warps}_warps_{whose}_cycles",
         "cycles per warp request",
-        "{warps} warps add floats in shared memory, {ways} lanes to an address ({whose})",
+        "{warps} warps add floats to 32 neighbours in shared memory ({whose})",
         _shared_sums,
         warps=(1, 2, 4, 8, 32),
-        ways=(1, 4, 32),
         whose=("own", "common"),
     ),
     *each(
