@@ -7,7 +7,7 @@ that a block leaves for another block with which it shares a tile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.traffic.block_schedule import BlockProgress, Floats
 from analysis.traffic.grid import Indices, Pieces
-from analysis.traffic.l2 import Accesses
+from analysis.traffic.l2 import ARRAYS, Accesses
 
 # Parts along K: enough to distinguish near reuse from far reuse, few enough to run in seconds.
 MOST_ACCESSES = 600_000
@@ -97,8 +97,8 @@ def gemm_accesses(
     )
     return Accesses(
         **{
-            one.name: np.concatenate([getattr(accesses, one.name) for accesses in every])
-            for one in fields(Accesses)
+            name: np.concatenate([getattr(accesses, name) for accesses in every])
+            for name in ARRAYS
         }
     )
 

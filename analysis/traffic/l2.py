@@ -294,11 +294,13 @@ def _gpc(blocks: Integers, at_once: int, sms: int) -> Integers:
     return found
 
 
+#: arrays of `Accesses`, with their types
 _TYPES = {
     **dict.fromkeys(("time", "sectors", "size"), np.float64),
     **dict.fromkeys(("piece", "block"), np.int64),
     "is_write": np.bool_,
 }
+ARRAYS = tuple(_TYPES)  # names of the arrays of `Accesses`
 _CONSTANTS = (
     *("moments", "rounds", "partitions", "write_room", "read_reach", "read_width"),
     *("dirty_reach", "write_reach", "write_width", "both_sides", "far_from_writer"),
