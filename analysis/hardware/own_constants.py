@@ -86,7 +86,6 @@ RULES: Mapping[str, Rule] = {
     ),
     "block_start": _equal("block_gap_32_threads_cycles/deciles/1"),
     "block_interval": _by("A / B", lambda a, b: a / b, _TURNOVER, f"{_TURNOVER}/blocks_per_sm"),
-    "later_block_interval": _equal("empty_blocks_256_threads_cycles"),
     "fence_clocks": _by(  # one for the data, one for what follows
         "(A - B) / 2", lambda a, b: (a - b) / 2, "flag_1_fences_cycles", "flag_0_fences_cycles"
     ),
@@ -131,6 +130,7 @@ RULES: Mapping[str, Rule] = {
     "atomic_part_s": _equal("red_u32_word_s"),
     "atomic_whole_s": _equal("red_u32_line_s"),
     "atomic_sum_s": _equal("red_f32_word_s"),
+    "next_block_s": _equal("empty_blocks_256_threads_s"),
     "launch_s": _equal("empty_kernel_256_threads_s"),
     "units.FMA": _by(
         "A · (2 / B, 1 or 2)",

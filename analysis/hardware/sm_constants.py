@@ -53,6 +53,7 @@ class SmConstants(Numbers):
     atomic_whole_s: float  #: the same on a whole sector
     atomic_sum_s: float  #: the same for each float that is added
     atomic_window: int  #: requests by which warps that walk the same lines run ahead
+    next_block_s: float  #: time of the device between the starts of two blocks in a long grid
     launch_s: float  #: time that CUDA events measure around an empty launch
     #: architecture whose values are taken over, None if there is none
     taken_from: str | None = None

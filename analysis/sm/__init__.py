@@ -111,7 +111,6 @@ class Numbers:
     branch_clocks: int
     block_start: int
     block_interval: int
-    later_block_interval: int
     fetch_latency: int
     fetch_clocks: int
     integers_share: int
@@ -148,6 +147,7 @@ class Machine(Numbers):
     """
 
     slots: int
+    later_block_interval: int
     l1_lines: int
     code_lines: int
     flag_clocks: int = 0

@@ -54,8 +54,7 @@ typedef struct {
     u32 constant_word_latency; /* of each further word */
     u32 constant_miss_latency; /* added if the line is not in the SM's cache of constants */
     u32 fence_clocks;     /* clocks until a warp goes on behind a fence for the device */
-    u32 barrier_latency, barrier_per_warp, branch_clocks, block_start;
-    u32 block_interval, later_block_interval; /* between the starts of two blocks: of the first ones, of later ones */
+    u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
     u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
     u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
     u32 integers_share;   /* 1: integer ALU work runs on the FMA half that also makes integer products */
@@ -78,6 +77,7 @@ typedef struct {
     double dram_spread;   /* maximum of the random additional clocks if DRAM is always busy */
     /* Of a launch, in the order of `Machine` in Python. */
     u32 slots;            /* resident blocks */
+    u32 later_block_interval; /* `block_interval` of later blocks than the first ones */
     u32 l1_lines;         /* capacity of L1 */
     u32 code_lines;       /* code lines in the instruction cache; 0: unlimited */
     u32 flag_clocks;      /* clocks until a block that polls flags of other blocks finds all of them set */

@@ -96,10 +96,7 @@ def gemm_accesses(
         access(takes, taken_at, left, sums / SECTOR_BYTES, sums, False),
     )
     return Accesses(
-        **{
-            name: np.concatenate([getattr(accesses, name) for accesses in every])
-            for name in ARRAYS
-        }
+        **{name: np.concatenate([getattr(accesses, name) for accesses in every]) for name in ARRAYS}
     )
 
 

@@ -64,7 +64,7 @@ def _turnover(bench: Bench, threads: int) -> Measured:
 
 
 def _empty_blocks(bench: Bench, threads: int) -> Measured:
-    """Cycles per block and SM of a long grid of blocks without work."""
+    """Seconds per block of a long grid of blocks without work."""
     kernel = bench.kernel(SOURCE, "nothing")
 
     def seconds(waves: int) -> float:
@@ -73,7 +73,7 @@ def _empty_blocks(bench: Bench, threads: int) -> Measured:
 
     few, many = EMPTY_PER_SM
     found = [(seconds(many) - seconds(few)) / (many - few) for _ in range(3)]
-    return Measured.of(found).scaled(bench.clock_hz())
+    return Measured.of(found).scaled(1 / bench.device.sm_count)
 
 
 BENCHMARKS = (
@@ -100,8 +100,8 @@ BENCHMARKS = (
         threads=THREADS,
     ),
     *each(
-        "empty_blocks_{threads}_threads_cycles",
-        "cycles per block and SM",
+        "empty_blocks_{threads}_threads_s",
+        "s per block",
         "a long grid of blocks without work",
         _empty_blocks,
         threads=THREADS,

@@ -117,7 +117,7 @@ FROM_RECORDED |= {
     "latencies.FP64": (MEASURED["dfma_latency_cycles"], 0.01),
 }
 FROM_RECORDED |= {
-    "later_block_interval": (MEASURED["empty_blocks_256_threads_cycles"], 0.003),
+    "next_block_s": (MEASURED["empty_blocks_256_threads_s"], 0.003),
     "fence_clocks": (
         (MEASURED["flag_1_fences_cycles"] - MEASURED["flag_0_fences_cycles"]) / 2,
         0.001,
