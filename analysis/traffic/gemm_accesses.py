@@ -8,6 +8,7 @@ that a block leaves for another block with which it shares a tile.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -95,9 +96,10 @@ def gemm_accesses(
         access(leaves, done[leaves], left, sums / SECTOR_BYTES, sums, True),
         access(takes, taken_at, left, sums / SECTOR_BYTES, sums, False),
     )
-    return Accesses(
-        **{name: np.concatenate([getattr(accesses, name) for accesses in every]) for name in ARRAYS}
-    )
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(accesses, name) for accesses in every]) for name in ARRAYS
+    }
+    return Accesses(**arrays)
 
 
 @dataclass(frozen=True, kw_only=True)
