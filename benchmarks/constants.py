@@ -104,6 +104,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/traffic/l2.py": {
         "MOMENTS TOGETHER ROUNDS": technical("a resolution"),
         "NO_TRAFFIC": technical("zeros"),
+        "PAIR_BYTES": documented("ncu: DRAM transfers two sectors of 32 bytes at a time"),
         "FAR _TWO_PARTITIONS": documented("NVIDIA A100 and H100 whitepapers: two equal partitions"),
         "_READ_REACH _WRITE_REACH _READ_PART _WRITE_PART _READ_WIDTH _WRITE_WIDTH": measured(
             _REACH
@@ -179,6 +180,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SCOREBOARDS NONE SLOTS MOST_QUEUED": _LAYOUT,
     },
     f"{SM_CODE}/sm.h": {
+        "MOST_SETS": measured(
+            "16 sets give the share of 192 to 288 KiB that hits again (l1_hits_again), H200"
+        ),
+        "EVICTED LEAST_LINES_OF_SETS": technical("lines of 8 MiB of an SM; a small L1 is one set"),
         "NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM": _LAYOUT,
         "CACHED_CONSTANT_LINES": measured("loads of tables of 1 to 64 KiB of constants, H200"),
         "MOST_CONSTANT_LINES": technical("lines of two banks of constants"),
@@ -206,6 +211,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
+        "COVERED": technical("tells stores of parts of sectors from rounding"),
         "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
     },
     "toolkit/execution/predict.py": {"MOST_STEPS": _ENOUGH},
@@ -259,6 +265,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/textures.py": {"OF_MEMORY OF_SURFACE FIRST_HANDLE OF_ARRAY": _LAYOUT},
     "toolkit/sass/streams.py": {"THREADS": _ENOUGH, "UNDONE UNDONE_LINE": _LAYOUT},
     "toolkit/execution/accesses.py": {
+        "_PAIRS ALL_SECTORS": technical("bits of a mask"),
         "_SECTORS": _LAYOUT,
         "MOST_ACCESSES ROUNDS": _ENOUGH,
         "TAKEN_LATER": technical("puts a read behind the write that it waits for"),

@@ -86,6 +86,9 @@ RULES: Mapping[str, Rule] = {
     ),
     "block_start": _equal("block_gap_32_threads_cycles/deciles/1"),
     "block_interval": _by("A / B", lambda a, b: a / b, _TURNOVER, f"{_TURNOVER}/blocks_per_sm"),
+    "fence_clocks": _by(  # one for the data, one for what follows
+        "(A - B) / 2", lambda a, b: (a - b) / 2, "flag_1_fences_cycles", "flag_0_fences_cycles"
+    ),
     "fetch_clocks": _equal(f"{_BY_WARPS}/1"),
     "fma_halves": _by(  # one pipe takes a multiply-add of either kind every second clock
         "2 / A, 1 or 2", lambda a: min(2.0, max(1.0, 2 / a)), "ffma_beside_imad_issue_cycles"
@@ -97,6 +100,18 @@ RULES: Mapping[str, Rule] = {
         lambda a, b: a / 32 * 128 / b,
         "stg_32_lines_one_sm_cycles",
         "stg_32_one_sm_cycles",
+    ),
+    "part_bytes": _by(
+        "128 · A / B",
+        lambda a, b: 128 * a / b,
+        "stg_4_of_32_bytes_in_order_16_mib_cycles",
+        "stg_32_all_sms_cycles",
+    ),
+    "dram_pair_bytes": _by(
+        "128 · A / B",
+        lambda a, b: 128 * a / b,
+        "gather_32_lines_of_1_sectors_512_mib_cycles",
+        "gather_8_lines_of_4_sectors_512_mib_cycles",
     ),
     "constant_clocks": _by("A / 32", lambda a: a / 32, "ldc_32_words_cycles"),
     "constant_clocks_of_one": _by("A / 32", lambda a: a / 32, "ldc_32_words_one_scheduler_cycles"),
@@ -115,6 +130,7 @@ RULES: Mapping[str, Rule] = {
     "atomic_part_s": _equal("red_u32_word_s"),
     "atomic_whole_s": _equal("red_u32_line_s"),
     "atomic_sum_s": _equal("red_f32_word_s"),
+    "next_block_s": _equal("empty_blocks_256_threads_s"),
     "launch_s": _equal("empty_kernel_256_threads_s"),
     "units.FMA": _by(
         "A · (2 / B, 1 or 2)",
@@ -148,11 +164,13 @@ NOT_DETERMINED: Mapping[str, str] = {
     "dram_spread": _FITTED,
     "code_bytes": "loops show between which two sizes it is",
     "flag_latency": _FITTED,
-    "l1_bytes": "a document gives it",
+    "l1_bytes": "it is between two sizes of which fewer and fewer lines hit again",
+    "l2_line_bytes": "it is relative to `l2_bytes_per_clock`",
     "atomic_window": "several windows have the measured lines that are busy in a walk",
     "units.CONTROL": _NO_BENCHMARK,
     "units.UNIFORM": _NO_BENCHMARK,
     "units.LSU": _NO_BENCHMARK,
+    "units.CONVERT_64": "a document gives it",
     "latencies.UNIFORM": _NO_BENCHMARK,
     "latencies.CONTROL": _NO_BENCHMARK,
 }

@@ -44,6 +44,8 @@ class SmConstants(Numbers):
     constant_line_clocks_alone: float  #: `constant_line_clocks` if the other SMs are idle
     most_l2_bytes_per_clock: float  #: L2 read bandwidth of one SM if the others are idle
     most_write_bytes_per_clock: float  #: L2 write bandwidth of one SM if the others are idle
+    #: bytes that DRAM could transfer while it transfers two sectors of a line alone
+    dram_pair_bytes: float
     dram_efficiency: float  #: fraction of the nominal DRAM bandwidth that kernels reach
     l1_bytes: int  #: size of L1, which includes shared memory
     l2_slice_bytes: int  #: consecutive bytes that share a slice of L2
@@ -51,6 +53,7 @@ class SmConstants(Numbers):
     atomic_whole_s: float  #: the same on a whole sector
     atomic_sum_s: float  #: the same for each float that is added
     atomic_window: int  #: requests by which warps that walk the same lines run ahead
+    next_block_s: float  #: time of the device between the starts of two blocks in a long grid
     launch_s: float  #: time that CUDA events measure around an empty launch
     #: architecture whose values are taken over, None if there is none
     taken_from: str | None = None

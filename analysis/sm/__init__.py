@@ -37,6 +37,7 @@ class Unit(IntEnum):
     """Unit that executes an instruction, as machine.h numbers it."""
 
     CONTROL, FMA, FMA_HEAVY, FMA_WIDE, HALF, ALU, FP64, XU, UNIFORM, LSU = range(10)
+    CONVERT_64 = 10  # from and to 64 bits: before `with_clocks` says which pipe does it
 
 
 class Kind(IntEnum):
@@ -46,7 +47,7 @@ class Kind(IntEnum):
     COPY, COPY_GROUP, WAIT_GROUP, BARRIER, BRANCH, EXIT = range(6, 12)
     MBARRIER_BEGIN, MBARRIER_ARRIVE, MBARRIER_WAIT = range(12, 15)
     BULK_LOAD, BULK_STORE, BULK_GROUP = range(15, 18)
-    CONSTANT, MATRIX_LOAD = range(18, 20)
+    CONSTANT, MATRIX_LOAD, FENCE = range(18, 21)
 
 
 # Reasons why a scheduler issues nothing in a clock.
@@ -104,6 +105,7 @@ class Numbers:
     constant_latency: int
     constant_word_latency: int
     constant_miss_latency: int
+    fence_clocks: int
     barrier_latency: int
     barrier_per_warp: int
     branch_clocks: int
@@ -117,6 +119,8 @@ class Numbers:
     load_clocks: float
     sector_clocks: float
     store_line_bytes: float
+    part_bytes: float
+    l2_line_bytes: float
     write_slots: float
     barrier_unit_clocks: float
     constant_clocks: float
@@ -143,6 +147,7 @@ class Machine(Numbers):
     """
 
     slots: int
+    later_block_interval: int
     l1_lines: int
     code_lines: int
     flag_clocks: int = 0
@@ -150,6 +155,7 @@ class Machine(Numbers):
     free_conflicts: int = 0
     stops_at_mark: int = 0
     wavefront_clocks: float
+    l2_reach_bytes: float = 0.0
     dram_bytes_per_clock: float
     dram_share: float = 0.0
     dram_write_share: float = 0.0

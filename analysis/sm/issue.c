@@ -143,6 +143,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         fetch_ahead(s, pc);
         RAISE(w->ready, s->now + m->branch_clocks);
     }
+    if (i->kind == KIND_FENCE && !(step->flags & STEP_OFF)) RAISE(w->ready, s->now + m->fence_clocks);
     if (w->step == w->end) {
         leave(s, w);
     } else if (i->kind == KIND_BARRIER && !(step->flags & STEP_OFF)) {

@@ -9,11 +9,19 @@
 /* Set up an L1 without lines. */
 void set_up_l1(L1 *l1) {
     memset(l1->bucket, 0xff, l1->buckets * sizeof *l1->bucket); /* NO_LINE */
-    l1->line[l1->capacity].newer = l1->line[l1->capacity].older = l1->capacity;
+    for (u32 end = l1->capacity; end < l1->capacity + l1->sets; end++)
+        l1->line[end].newer = l1->line[end].older = end;
 }
 
 static u32 bucket_of(const L1 *l1, u64 key) {
     return (u32)((key * 0x9e3779b97f4a7c15ull) >> 40) & (l1->buckets - 1);
+}
+
+/* The set of a line: hashed, as lines of memory in a row do not fill all sets alike. */
+static u32 set_of(const L1 *l1, u64 key) {
+    key = (key ^ key >> 15) * 0xbf58476d1ce4e5b9ull;
+    key = (key ^ key >> 31) * 0x94d049bb133111ebull;
+    return (u32)(key >> 60) & (l1->sets - 1);
 }
 
 static void unlink_line(L1 *l1, u32 k) {
@@ -23,15 +31,22 @@ static void unlink_line(L1 *l1, u32 k) {
 }
 
 static void make_newest(L1 *l1, u32 k) {
-    const u32 end = l1->capacity, newest = l1->line[end].older;
+    const u32 end = l1->capacity + l1->line[k].set, newest = l1->line[end].older;
     l1->line[k].newer = end;
     l1->line[k].older = newest;
     l1->line[newest].newer = l1->line[end].older = k;
 }
 
-/* Remove the least recently used line from its bucket, and use its place. */
-static u32 evict(L1 *l1) {
-    const u32 k = l1->line[l1->capacity].newer;
+static Evicted *place_of(const L1 *l1, u64 key) {
+    return &l1->evicted[(u32)((key * 0x9e3779b97f4a7c15ull) >> 40) & (EVICTED - 1)];
+}
+
+/* Remove the least recently used line of a set from its bucket, and use its place. */
+static u32 evict(L1 *l1, u32 set) {
+    const u32 k = l1->line[l1->capacity + set].newer;
+    const Line *old = &l1->line[k];
+    *place_of(l1, old->key) = (Evicted){.key = old->key, .block = old->block, .fetched = old->fetched,
+                                        .mask = old->mask | old->known};
     unlink_line(l1, k);
     u32 *at = &l1->bucket[bucket_of(l1, l1->line[k].key)];
     while (*at != k) at = &l1->line[*at].next;
@@ -45,8 +60,13 @@ static Line *line_of(L1 *l1, u64 key) {
     if (k != NO_LINE) {
         unlink_line(l1, k);
     } else {
-        k = l1->count < l1->capacity ? l1->count++ : evict(l1);
-        l1->line[k] = (Line){.key = key, .next = *head};
+        const u32 set = set_of(l1, key), room = l1->capacity / l1->sets;
+        k = l1->count[set] < room ? set * room + l1->count[set]++ : evict(l1, set);
+        const Evicted *before = place_of(l1, key);
+        const int is_known = before->mask && before->key == key;
+        l1->line[k] = (Line){.key = key, .next = *head, .set = (u8)set, .block = is_known ? before->block : 0,
+                             .fetched = is_known ? before->fetched : 0,
+                             .known = is_known ? before->mask : 0};
         *head = k;
     }
     make_newest(l1, k);
@@ -57,6 +77,14 @@ static Line *line_of(L1 *l1, u64 key) {
 static Line *entry_of(Sm *s, const Request *q, u64 line) {
     const u64 number = (line & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE;
     return line_of(&s->l1, line & COMMON ? number : number | q->space);
+}
+
+/* True if L2 holds these sectors because this block has fetched them before: L1 has evicted them since, and
+ * all SMs together have not moved as many bytes as L2 keeps. Traffic counts what a block reads once, so DRAM
+ * has no share of this. */
+static int is_still_in_l2(const Sm *s, const Line *entry, const Block *b, u32 missing) {
+    const u64 moved = s->r->l2_read_bytes + s->r->l2_write_bytes - entry->fetched;
+    return !(missing & ~entry->known) && entry->block == b->age && moved <= s->m->l2_reach_bytes;
 }
 
 /* Keep the lines of local memory that a request stores to: later loads hit them. Lines of global memory
@@ -95,11 +123,16 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
             continue;
         }
         const u64 number = (line & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE;
-        const int is_in_l2 = (line & (IN_L2 | LOCAL)) != 0;
         Line *entry = entry_of(s, q, line);
         const u32 missing = wanted & ~entry->mask;
+        const int is_again = missing && is_still_in_l2(s, entry, b, missing);
+        const int is_in_l2 = is_again || (line & (IN_L2 | LOCAL)) != 0;
         if (missing) {
-            double at = line & LOCAL ? fetch_local(s, missing, now) : fetch(s, missing, now);
+            double at = line & LOCAL ? fetch_local(s, missing, now)
+                : is_again ? fetch_again(s, missing, now) : fetch(s, missing, now);
+            if (entry->block != b->age) entry->known = 0;
+            entry->block = b->age;
+            entry->fetched = s->r->l2_read_bytes + s->r->l2_write_bytes;
             s->r->l1_misses += __builtin_popcount(missing);
             /* all misses of a block between two barriers wait for DRAM, or none does */
             if (!b->decided && !is_in_l2) {

@@ -1,5 +1,5 @@
-/* L1, with least-recently-used eviction: its lines are a ring, from the end behind them to the newest one,
- * and from the oldest one to the end. */
+/* L1, with least-recently-used eviction: the lines of a set are a ring, from its end to the newest one, and
+ * from the oldest one to the end. */
 #pragma once
 
 #include "sm.h"

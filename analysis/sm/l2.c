@@ -14,12 +14,11 @@ static void ask_dram(Sm *s, double now, double clocks) {
  * them. */
 static double fetch_share(Sm *s, u64 sectors, double now, double share) {
     const Machine *m = s->m;
+    const double bytes = SECTOR * __builtin_popcountll(sectors);
     RAISE(s->l2.free, now);
-    for (u32 n = __builtin_popcountll(sectors); n; n--) {
-        s->l2.free += SECTOR / m->l2_bytes_per_clock;
-        s->r->l2_read_bytes += SECTOR;
-        if (share > 0) ask_dram(s, now, SECTOR * share / m->dram_bytes_per_clock);
-    }
+    s->l2.free += GREATER(bytes, m->l2_line_bytes) / m->l2_bytes_per_clock;
+    s->r->l2_read_bytes += bytes;
+    if (share > 0) ask_dram(s, now, bytes * share / m->dram_bytes_per_clock);
     return s->l2.free + m->l2_latency;
 }
 
@@ -31,6 +30,9 @@ double behind_dram(const Sm *s, double now, double at, double wait) {
 }
 
 double fetch(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, s->m->dram_share); }
+
+/* The same of sectors that are in L2. */
+double fetch_again(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, 0); }
 
 /* The same of local memory, where DRAM is busy with others of its bytes. */
 double fetch_local(Sm *s, u64 sectors, double now) {
@@ -67,13 +69,13 @@ u8 waits_for_dram(Sm *s) {
 }
 
 /* Store at most `stored` bytes to some lines. If their sectors hold more bytes, they are written
- * partially: such a line takes as long as one with one more sector. */
+ * partially, which takes longer. */
 void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now) {
     const u32 sectors = sectors_of(line, lines);
-    const double in_part = SECTOR * sectors > stored ? SECTOR : 0;
+    const double of_sector = SECTOR * sectors > stored ? s->m->part_bytes : SECTOR;
     double bytes = 0;
     for (u32 k = 0; k < lines; k++) {
-        const double of_line = SECTOR * __builtin_popcount(sectors_in(line[k])) + in_part;
+        const double of_line = of_sector * __builtin_popcount(sectors_in(line[k]));
         bytes += GREATER(of_line, s->m->store_line_bytes);
     }
     s->r->l2_write_bytes += SECTOR * sectors;

@@ -7,6 +7,7 @@
 
 double fetch_local(Sm *s, u64 sectors, double now);
 double fetch(Sm *s, u64 sectors, double now);
+double fetch_again(Sm *s, u64 sectors, double now);
 double behind_dram(const Sm *s, double now, double at, double wait);
 double spread(u64 x);
 double dram_wait(const Machine *m, const Block *b, u64 number);

@@ -12,11 +12,11 @@
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, MOST_QUEUED = 32 };
 #define INLINED static inline __attribute__((always_inline)) /* a run takes up to a tenth longer where it is not */
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
-       UNITS };
+       UNIT_CONVERT_64, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
        KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT, KIND_MBARRIER_BEGIN,
        KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP,
-       KIND_CONSTANT, KIND_MATRIX_LOAD };
+       KIND_CONSTANT, KIND_MATRIX_LOAD, KIND_FENCE };
 
 /* Raise x to a minimum, lower x to a maximum; the greater of two values. */
 #define RAISE(x, least) do { if ((x) < (least)) (x) = (least); } while (0)
@@ -53,6 +53,7 @@ typedef struct {
     u32 constant_latency; /* of a load of one word of constants, at an address in a register */
     u32 constant_word_latency; /* of each further word */
     u32 constant_miss_latency; /* added if the line is not in the SM's cache of constants */
+    u32 fence_clocks;     /* clocks until a warp goes on behind a fence for the device */
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
     u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
     u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
@@ -62,6 +63,8 @@ typedef struct {
     double load_clocks;   /* minimum clocks of a load of a line of global memory */
     double sector_clocks; /* minimum clocks of a load of one sector */
     double store_line_bytes; /* minimum bytes that a line counts in a store */
+    double part_bytes;    /* bytes that a partly written sector counts in a store */
+    double l2_line_bytes; /* minimum bytes that a line counts in a load from L2 */
     double write_slots;   /* issue slots that writing one register of a load takes */
     double barrier_unit_clocks; /* clocks that the arrival of a warp occupies the barrier unit */
     double constant_clocks; /* clocks of the SM for each word of a load of constants */
@@ -74,6 +77,7 @@ typedef struct {
     double dram_spread;   /* maximum of the random additional clocks if DRAM is always busy */
     /* Of a launch, in the order of `Machine` in Python. */
     u32 slots;            /* resident blocks */
+    u32 later_block_interval; /* `block_interval` of later blocks than the first ones */
     u32 l1_lines;         /* capacity of L1 */
     u32 code_lines;       /* code lines in the instruction cache; 0: unlimited */
     u32 flag_clocks;      /* clocks until a block that polls flags of other blocks finds all of them set */
@@ -81,6 +85,7 @@ typedef struct {
     u32 free_conflicts;   /* 1: no bank conflicts */
     u32 stops_at_mark;    /* 1: the run ends at `mark` */
     double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
+    double l2_reach_bytes; /* this SM's share of what L2 holds */
     double dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM work per byte read from L2 */
     double dram_write_share; /* bytes of DRAM work per byte written to L2 */

@@ -117,7 +117,7 @@ static void run(Sm *s) {
     OF(warps, (s)->m->slots * (s)->warps_per_block) OF(blocks, (s)->m->slots)                               \
     OF(jobs.ended, (s)->m->slots) OF(fetch.arrival, (s)->fetch.lines) OF(fetch.used, (s)->fetch.lines)      \
     OF(events.heap, (s)->events.room) OF(arrivals.list, (s)->arrivals.room)                                 \
-    OF(l1.line, (s)->l1.capacity + 1) OF(l1.bucket, (s)->l1.buckets)
+    OF(l1.line, (s)->l1.capacity + (s)->l1.sets) OF(l1.bucket, (s)->l1.buckets) OF(l1.evicted, EVICTED)
 
 static void *copied(Sm *s, const void *of, size_t bytes) {
     void *copy = malloc(bytes);
@@ -176,7 +176,8 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
             .recorded = {.steps = steps, .lines = lines, .streams = streams},
             .jobs = {.job = jobs, .count = job_count, .fewer = fewer, .starts = starts, .ends = ends},
             .fetch.lines = length / CODE_LINE + 1, .events.room = 64, .arrivals.room = 64,
-            .l1 = {.capacity = machine->l1_lines, .buckets = 1}};
+            .l1 = {.buckets = 1, .sets = machine->l1_lines < LEAST_LINES_OF_SETS ? 1 : MOST_SETS}};
+    s.l1.capacity = machine->l1_lines / s.l1.sets * s.l1.sets;
     while (s.l1.buckets < 2 * s.l1.capacity) s.l1.buckets *= 2;
     memset(result, 0, sizeof *result);
     s.program.operands = calloc(length, sizeof *s.program.operands);

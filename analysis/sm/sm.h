@@ -152,13 +152,27 @@ typedef struct {
     u32 waiting;          /* requests in all queues */
 } LoadStore;
 
-/* A line of L1: when each of its sectors arrives, and its neighbours in the bucket and in the order of use. */
-typedef struct { u64 key; double ready[SECTORS_OF_LINE]; u32 next, newer, older; u8 mask; } Line;
-
+/* A line of L1: when each of its sectors arrives, and its neighbours in the bucket and in the order of use.
+ * `block` is the age of the block that fetched it last, `fetched` the bytes that the SM had moved then, and
+ * `known` are the sectors that this block fetched before the line was evicted. */
 typedef struct {
-    Line *line;           /* behind the last one: the end of the ring */
+    u64 key, block, fetched;
+    double ready[SECTORS_OF_LINE];
+    u32 next, newer, older;
+    u8 mask, known, set;
+} Line;
+
+/* A line that was evicted from L1, as it was then. */
+enum { EVICTED = 1 << 16 }; /* places; a line has one place, and a later one may take it */
+typedef struct { u64 key, block, fetched; u8 mask; } Evicted;
+
+/* L1 has some sets, and a line belongs to one of them; a small one has one. */
+enum { MOST_SETS = 16, LEAST_LINES_OF_SETS = 64 };
+typedef struct {
+    Line *line;           /* those of each set; behind the last one: the end of the ring of each set */
     u32 *bucket;
-    u32 buckets, count, capacity;
+    u32 buckets, capacity, sets, count[MOST_SETS];
+    Evicted *evicted;
     double data_free;     /* of the data path */
 } L1;
 

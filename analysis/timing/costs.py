@@ -256,6 +256,8 @@ def without_lines(scene: Scene, rows: Any) -> Scene:
         dram_read_bytes=work.dram_read_bytes * reads,
         l2_write_bytes=work.l2_write_bytes * writes,
         dram_write_bytes=work.dram_write_bytes * writes,
+        dram_fill_bytes=work.dram_fill_bytes * writes,
+        dram_lone_pairs=work.dram_lone_pairs * max(reads, writes),
     )
     without = replace(scene, sm=replace(scene.sm, work=changed), atomics_share=left(ATOMICS))
     return skipping(without, skipped)

@@ -34,7 +34,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
     sm, total, c, work = runs.sm, runs.total, runs.sm.constants, runs.sm.work
     halves = SCHEDULERS * c.fma_halves
     fp32, l1 = total.multiply_adds / halves, total.load_store - total.shared
-    dram_bytes = work.dram_read_bytes + sm.dram_write_bytes
+    dram_bytes = sm.dram_work_bytes
     rounds = work.of_sm.rounds if work.of_sm else sm.blocks / sm.resident
     first, later = (clocks * work.weight for clocks in runs.latency_of_a_block)
 

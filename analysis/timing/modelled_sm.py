@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.access import WAVEFRONT_BYTES
+from analysis.coalescing import SECTOR_BYTES as SECTOR
 from analysis.devices import Device
 from analysis.hardware.sm_constants import SmConstants
 from analysis.l2_state import L2State
-from analysis.sm import LINE_BYTES, SCHEDULERS, Machine, Numbers
+from analysis.sm import LINE_BYTES, SCHEDULERS, Machine, Numbers, Unit
 from analysis.timing.blocks_of_sm import blocks_to_run
 from analysis.timing.work import Work
+from analysis.traffic.l2 import caches_of
 
 FEWEST_L1_LINES = 64
 # Fraction of L2 that is dirty when a launch begins, if the launch before it wrote other lines.
@@ -85,7 +87,9 @@ class ModelledSm:
         """Input of the SM model: the architecture's numbers, and this SM's share of L2 and DRAM."""
         c, work = self.constants, self.work
         shared = work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
-        share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
+        slow, most = self.dram_work_bytes / max(1.0, self._transferred), self._pair_bytes / SECTOR
+        share = min(most, slow * self._loaded / work.l2_read_bytes) if work.l2_read_bytes else 0.0
+        filled = work.dram_fill_bytes / work.l2_write_bytes if work.l2_write_bytes else 0.0
         # bytes read, excluding partial sums of other blocks, which are in L2
         own = work.l2_read_bytes - work.exchanged.read_back_bytes
         out = self._written_back_per_byte
@@ -94,6 +98,7 @@ class ModelledSm:
         crowd *= work.exchanged.relative_l2_reads * work.relative_reads
         dram_rate = self.dram_rate * work.relative_reads
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
+        launch_clocks = c.next_block_s * self.clock_hz  # of the device, which starts one at a time
         has_several = self._warps > SCHEDULERS  # warps per scheduler
         # all constants that `Numbers` has under the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
@@ -110,18 +115,40 @@ class ModelledSm:
         return Machine(
             **numbers,
             slots=self.resident,
+            later_block_interval=max(c.block_interval, round(self.busy_sms * launch_clocks)),
             wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - work.blocks_per_sm * shared) // LINE_BYTES),
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
+            l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
-            dram_write_share=out * work.sent_share,
+            dram_write_share=slow * (out * work.sent_share + filled),
             local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
             local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),
-            waiting_share=min(1.0, work.dram_read_bytes / own) if own else 0.0,
+            waiting_share=min(1.0, self._loaded / own) if own else 0.0,
         )
+
+    @property
+    def _pair_bytes(self) -> float:
+        """Bytes that DRAM could transfer while it transfers a pair of sectors alone."""
+        return self.constants.dram_pair_bytes
+
+    @property
+    def _loaded(self) -> float:
+        """Bytes that DRAM reads for loads."""
+        return self.work.dram_read_bytes - self.work.dram_fill_bytes
+
+    @property
+    def _transferred(self) -> float:
+        """Bytes that DRAM transfers."""
+        return self.work.dram_read_bytes + self.dram_write_bytes
+
+    @property
+    def dram_work_bytes(self) -> float:
+        """Bytes that DRAM could transfer in the time of what it transfers."""
+        return self._transferred + self.work.dram_lone_pairs * (self._pair_bytes - 2 * SECTOR)
 
     @property
     def _flag_clocks(self) -> int:
@@ -146,7 +173,7 @@ class ModelledSm:
     def _written_back_per_byte(self) -> float:
         """Bytes that DRAM writes per byte that enters L2, from DRAM or from stores."""
         work = self.work
-        come = work.dram_read_bytes + work.l2_write_bytes
+        come = self._loaded + work.l2_write_bytes
         return self.dram_write_bytes / come if come else 0.0
 
     @property
@@ -163,7 +190,7 @@ class ModelledSm:
         """
         if self.work.l2 is not L2State.DIRTY:
             return 0.0
-        come = self.work.dram_read_bytes + self.work.l2_write_bytes
+        come = self._loaded + self.work.l2_write_bytes
         return min(DIRTY_SHARE * self.device.l2_bytes, DIRTY_AT_FIRST * come)
 
     @property
@@ -182,7 +209,7 @@ class ModelledSm:
         work = self.work
         return (
             (work.l2_read_bytes + work.l2_write_bytes) / self.l2_rate,
-            (work.dram_read_bytes + self.dram_write_bytes) / self.dram_rate,
+            self.dram_work_bytes / self.dram_rate,
         )
 
 
@@ -197,8 +224,12 @@ def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
     Latencies of loads are in `Numbers` instead.
     """
     timed = code.copy()
+    units = constants.units
+    # chips with few lanes for FP64 convert to and from 64 bits as slowly, all others on the XU
+    pipe = Unit.XU if units[Unit.CONVERT_64] <= units[Unit.XU] else Unit.FP64
+    timed["unit"][code["unit"] == Unit.CONVERT_64] = pipe
     for unit, clocks in constants.units.items():
         timed["pipe_clocks"][code["unit"] == unit] = clocks
     for unit, clocks in constants.latencies.items():
-        timed["latency"][code["unit"] == unit] = clocks
+        timed["latency"][timed["unit"] == unit] = clocks
     return timed

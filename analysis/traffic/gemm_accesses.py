@@ -7,7 +7,8 @@ that a block leaves for another block with which it shares a tile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.traffic.block_schedule import BlockProgress, Floats
 from analysis.traffic.grid import Indices, Pieces
-from analysis.traffic.l2 import Accesses
+from analysis.traffic.l2 import ARRAYS, Accesses
 
 # Parts along K: enough to distinguish near reuse from far reuse, few enough to run in seconds.
 MOST_ACCESSES = 600_000
@@ -95,12 +96,10 @@ def gemm_accesses(
         access(leaves, done[leaves], left, sums / SECTOR_BYTES, sums, True),
         access(takes, taken_at, left, sums / SECTOR_BYTES, sums, False),
     )
-    return Accesses(
-        **{
-            one.name: np.concatenate([getattr(accesses, one.name) for accesses in every])
-            for one in fields(Accesses)
-        }
-    )
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(accesses, name) for accesses in every]) for name in ARRAYS
+    }
+    return Accesses(**arrays)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.access import Copies
+from analysis.coalescing import SECTOR_BYTES
 from analysis.device_table import MIB
 from analysis.devices import Device
 from analysis.l2_state import DEFAULT_L2, L2State
@@ -44,6 +45,7 @@ from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
 from analysis.traffic.native import call, pointer_to
 
 TOGETHER = 384  # per lifetime of a block: fetches in one of these intervals can be merged
+PAIR_BYTES = 2 * SECTOR_BYTES
 FAR = 0.5  # fraction of sectors with their home in the far partition of L2
 
 
@@ -110,6 +112,23 @@ def caches_of(device: Device) -> Caches:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Parts of lines that DRAM transfers, which are pairs of sectors, relative to sectors.
+
+    A pair is lone if the other one of its line is not accessed: its transfer is as long as that of
+    `dram_pair_bytes`.
+    """
+
+    read: float = 1.0  #: bytes of pairs per byte of the sectors that are read
+    lone_read: float = 0.0  #: share of them in lone pairs
+    written: float = 1.0  #: the same of sectors that are written
+    lone_written: float = 0.0
+
+
+WHOLE_LINES = Pairs()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Accesses:
     """Accesses of blocks to memory below L1: arrays of one length, in any order."""
 
@@ -119,6 +138,7 @@ class Accesses:
     sectors: Floats  #: sectors that the block moves
     size: Floats  #: bytes of the piece, the same in all of its accesses
     is_write: NDArray[np.bool_]  #: true for stores, false for loads
+    pairs: Pairs = WHOLE_LINES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +152,8 @@ class Traffic:
     l2_write_sectors: float  #: a sector that crosses between partitions counts twice
     dram_read_bytes: float
     dram_write_bytes: float
+    dram_lone_pairs: float = 0.0  #: pairs of sectors that DRAM transfers without the rest of a line
+    dram_fill_bytes: float = 0.0  #: bytes read because stores write parts of sectors
 
     @property
     def rounded(self) -> dict[str, int]:
@@ -201,14 +223,16 @@ def traffic(
     blocks_per_sm: int = 1,
     relative_times: Floats | None = None,
     written_sectors: float | None = None,
+    in_part: bool = False,
 ) -> Traffic:
     """Traffic below L1 of a launch with these accesses on a device.
 
     `in_step`: fraction of the fetches issued together that coincide. `l2`: what the launch finds in
     L2; if that is what the same launch left, its traffic is the second half of that of two of them.
-    `blocks_per_sm`: resident
-    blocks per SM. `relative_times`: time that each SM takes for the same work, relative to a
-    typical SM. `written_sectors`: sectors of stores that L1 sends, by default those of `accesses`.
+    `blocks_per_sm`: resident blocks per SM. `relative_times`: time that each SM takes for the same
+    work, relative to a typical SM. `written_sectors`: sectors of stores that L1 sends, by default
+    those of `accesses`.
+    `in_part`: stores leave parts of their sectors as they were, which DRAM has to read.
     """
     caches = caches_of(device)
     fetched = float(accesses.sectors[~accesses.is_write].sum())
@@ -224,14 +248,23 @@ def traffic(
         below = _less(_below(_twice(accesses), caches), below)
     if written_sectors is None:
         written_sectors = float(accesses.sectors[accesses.is_write].sum())
+    pairs = accesses.pairs
+    read_bytes = pairs.read * below.dram_read_bytes
+    fill_bytes = pairs.written * _unread_bytes(accesses) if in_part else 0.0
+    if fill_bytes and l2 is L2State.WARM:  # what stayed in L2 needs no reading
+        fill_bytes *= min(1.0, below.dram_write_bytes / bytes_written(accesses))
+    written_bytes = fill_bytes + (pairs.written * below.dram_write_bytes if in_part else 0.0)
+    lone_bytes = pairs.lone_read * read_bytes + pairs.lone_written * written_bytes
     return Traffic(
         fetched_sectors=fetched,
         merged_sectors=merged,
         written_sectors=written_sectors,
         l2_read_sectors=merged + below.crossing_sectors,
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
-        dram_read_bytes=below.dram_read_bytes,
+        dram_read_bytes=read_bytes + fill_bytes,
         dram_write_bytes=below.dram_write_bytes,
+        dram_lone_pairs=lone_bytes / PAIR_BYTES,
+        dram_fill_bytes=fill_bytes,
     )
 
 
@@ -247,10 +280,22 @@ def _twice(accesses: Accesses) -> Accesses:
 
 def bytes_written(accesses: Accesses) -> float:
     """Bytes that a launch writes, each piece counted once."""
+    return float(_written_sizes(accesses).sum())
+
+
+def _unread_bytes(accesses: Accesses) -> float:
+    """Bytes that a launch writes and never reads, each piece counted once."""
+    sizes = _written_sizes(accesses)
+    sizes[accesses.piece[~accesses.is_write]] = 0.0
+    return float(sizes.sum())
+
+
+def _written_sizes(accesses: Accesses) -> Floats:
+    """Bytes of each piece that is written, 0 of the others."""
     written = accesses.is_write
     sizes = np.zeros(int(accesses.piece.max(initial=-1)) + 1)
     sizes[accesses.piece[written]] = accesses.size[written]
-    return float(sizes.sum())
+    return sizes
 
 
 # An H100 distributes its first blocks approximately so: eight to one GPC, the others evenly to all
@@ -267,11 +312,13 @@ def _gpc(blocks: Integers, at_once: int, sms: int) -> Integers:
     return found
 
 
+#: arrays of `Accesses`, with their types
 _TYPES = {
     **dict.fromkeys(("time", "sectors", "size"), np.float64),
     **dict.fromkeys(("piece", "block"), np.int64),
     "is_write": np.bool_,
 }
+ARRAYS = tuple(_TYPES)  # names of the arrays of `Accesses`
 _CONSTANTS = (
     *("moments", "rounds", "partitions", "write_room", "read_reach", "read_width"),
     *("dirty_reach", "write_reach", "write_width", "both_sides", "far_from_writer"),

@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.block_schedule import BlockProgress, Floats, Integers
-from analysis.traffic.l2 import Accesses
-from analysis.traffic.pieces import READ, piece_accesses
+from analysis.traffic.l2 import WHOLE_LINES, Accesses, Pairs
+from analysis.traffic.pieces import READ, WRITE, piece_accesses
 from toolkit.sass.core.binding import ACCESS
 
 # Recorded accesses of a launch (100 MB). If there are more, only some of the lines are recorded.
 MOST_ACCESSES = 1 << 22
 
 _SECTORS = np.array([float(mask.bit_count()) for mask in range(256)])
+_PAIRS = np.array([float(bool(mask & 3) + bool(mask & 12)) for mask in range(256)])
+ALL_SECTORS = 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +161,30 @@ def _by_piece(accesses: NDArray[Any], time: Floats, lines: Floats) -> Accesses:
         sectors=of_line * found.sectors,
         size=SECTOR_BYTES * of_line * found.size,
         is_write=found.is_write,
+        pairs=_pairs(accesses, lines),
     )
+
+
+def _pairs(accesses: NDArray[Any], lines: Floats) -> Pairs:
+    """What DRAM transfers of the lines, of which each stands for `lines` lines."""
+    if not len(accesses) or (accesses["mask"] == ALL_SECTORS).all():
+        return WHOLE_LINES
+    order = np.argsort(accesses["line"], kind="stable")
+    number = accesses["line"][order]
+    first = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    mask, kind = accesses["mask"][order], accesses["kind"][order]
+    read = np.bitwise_or.reduceat(np.where(kind != WRITE, mask, 0), first)
+    written = np.bitwise_or.reduceat(np.where(kind != READ, mask, 0), first)
+    weight = lines[order][first]
+
+    def of(masks: NDArray[Any]) -> tuple[float, float]:
+        """Bytes of pairs per byte of these sectors, and the share of them in lone pairs."""
+        sectors, pairs = _SECTORS[masks], _PAIRS[masks]
+        part, whole, lone = (float((weight * x).sum()) for x in (sectors, pairs, pairs == 1))
+        return (2 * whole / part, lone / whole) if part else (1.0, 0.0)
+
+    (of_read, lone_read), (of_written, lone_written) = of(read), of(written)
+    return Pairs(read=of_read, lone_read=lone_read, written=of_written, lone_written=lone_written)
 
 
 def _completed_work(accesses: NDArray[Any], lifetimes: Floats, exchange: Exchange | None) -> Floats:

@@ -113,6 +113,8 @@ def work_of(
         dram_read_bytes=traffic.dram_read_bytes,
         dram_write_bytes=traffic.dram_write_bytes,
         l2=residence.l2,
+        dram_lone_pairs=traffic.dram_lone_pairs,
+        dram_fill_bytes=traffic.dram_fill_bytes,
         weight=weight,
         sent_share=sent / stored if sent else 1.0,
         exchanged=replay.exchanged,

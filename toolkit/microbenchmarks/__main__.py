@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,11 +32,13 @@ from toolkit.microbenchmarks import (
     code,
     contention,
     global_memory,
+    irregular,
     issue,
     launch,
     queues,
     registers,
     shared,
+    waiting,
 )
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.record import Benchmark
@@ -52,6 +55,8 @@ MODULES = (
     global_memory,
     atomics,
     contention,
+    irregular,
+    waiting,
     launch,
 )
 Constants = dict[str, dict[str, Any]]  # by name, as they stand in the file
@@ -63,7 +68,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--output", type=Path, default=Path("constants.json"), metavar="FILE")
-    parser.add_argument("--only", default="", metavar="TEXT", help="names that contain this")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="TEXT", help="names that contain one of these"
+    )
     chosen = parser.parse_args()
     try:
         with Gpu() as gpu:
@@ -74,7 +81,7 @@ def main() -> None:
     print(chosen.output)
 
 
-def _measure_all(gpu: Gpu, output: Path, only: str) -> Constants:
+def _measure_all(gpu: Gpu, output: Path, only: Sequence[str]) -> Constants:
     bench = Bench(gpu)
     about = _about(bench)
     constants: Constants = {}
@@ -85,7 +92,11 @@ def _measure_all(gpu: Gpu, output: Path, only: str) -> Constants:
         write_atomically(output, text)
 
     for module in MODULES:
-        chosen = [benchmark for benchmark in module.BENCHMARKS if only in benchmark.name]
+        chosen = [
+            benchmark
+            for benchmark in module.BENCHMARKS
+            if any(text in benchmark.name for text in only)
+        ]
         broken = None
         if chosen and module.PROBES:
             try:

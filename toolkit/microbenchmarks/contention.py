@@ -16,6 +16,7 @@ from toolkit.microbenchmarks.record import Measured, each
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("contention.cu")
 KINDS = ("u32", "f32")
+RETURNED = ("cas", "atom")  # the same, whose old values come back
 WARPS, BLOCKS_PER_SM = 32, 2  # of a block, which fill an SM of 64 warps
 REQUESTS = 16, 48  # of a warp: the difference between the two has no start and no end
 NOBODY = -1
@@ -26,11 +27,13 @@ PATTERNS: dict[str, tuple[list[int], int]] = {
     "word": ([0], 1),
     "line": ([4 * lane for lane in range(WARP_SIZE)], 4),
     "lanes": ([0] * WARP_SIZE, WARP_SIZE),
+    "sectors": ([32 * lane for lane in range(WARP_SIZE)], WARP_SIZE),
 }
 SHOWN = {
     "word": "one lane of each warp adds to the same word",
     "line": "the lanes of each warp add to the words of the same line; per sector",
     "lanes": "all lanes of all warps add to the same word",
+    "sectors": "the lanes of each warp add to words of 32 neighbouring sectors; per sector",
 }
 LINES, PITCH = 24, 1024  # of a walk: lines of different slices
 GRANULE = 256  # bytes, which one slice has
@@ -53,7 +56,7 @@ def _seconds(
     offsets = np.full((len(rows), WARP_SIZE), NOBODY, np.int32)
     for row, given in zip(offsets, rows, strict=True):
         row[: len(given)] = given
-    kernel = bench.kernel(SOURCE, "add", KIND=KINDS.index(kind), CHAINS=1)
+    kernel = bench.kernel(SOURCE, "add", KIND=(*KINDS, *RETURNED).index(kind), CHAINS=1)
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, WARP_SIZE * WARPS)
     numbers = map(np.int32, (len(rows), by_warp, by_request, times))
     arguments = [bench.shared(Memory).buffer, bench.gpu.upload(offsets), *numbers]
@@ -184,6 +187,18 @@ BENCHMARKS = (
             how,
             _operation,
             kind=KINDS,
+            pattern=(pattern,),
+        )
+    ),
+    *(
+        one
+        for pattern, how in SHOWN.items()
+        for one in each(
+            "{kind}_{pattern}_s",
+            "s per operation",
+            how.replace("add", "swap or add"),
+            _operation,
+            kind=RETURNED,
             pattern=(pattern,),
         )
     ),

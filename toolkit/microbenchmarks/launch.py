@@ -16,6 +16,7 @@ THREADS = (32, 256, 1024)
 SM, BEGIN, END = 0, 1, 2  # columns of the records that blocks write
 BLOCK_CYCLES = 2000  # duration of a block in the benchmark of turnover
 WAVES = 16  # waves in the benchmark of turnover
+EMPTY_PER_SM = 100, 500  # blocks: the difference between the two has no start
 
 
 def _empty(bench: Bench, threads: int) -> Measured:
@@ -62,6 +63,19 @@ def _turnover(bench: Bench, threads: int) -> Measured:
     return Measured.of(per_block, blocks_per_sm=per_sm)
 
 
+def _empty_blocks(bench: Bench, threads: int) -> Measured:
+    """Seconds per block of a long grid of blocks without work."""
+    kernel = bench.kernel(SOURCE, "nothing")
+
+    def seconds(waves: int) -> float:
+        geometry = Geometry.of(waves * bench.device.sm_count, threads)
+        return bench.seconds(kernel.prepared(geometry, [np.int32(0)]), repeats=5).value
+
+    few, many = EMPTY_PER_SM
+    found = [(seconds(many) - seconds(few)) / (many - few) for _ in range(3)]
+    return Measured.of(found).scaled(1 / bench.device.sm_count)
+
+
 BENCHMARKS = (
     *each(
         "empty_kernel_{threads}_threads_s",
@@ -83,6 +97,13 @@ BENCHMARKS = (
         f"a full SM of blocks of {BLOCK_CYCLES:,} cycles, {WAVES} waves, above those "
         "(low, high: SMs)",
         _turnover,
+        threads=THREADS,
+    ),
+    *each(
+        "empty_blocks_{threads}_threads_s",
+        "s per block",
+        "a long grid of blocks without work",
+        _empty_blocks,
         threads=THREADS,
     ),
 )

@@ -41,7 +41,8 @@ _FMA = {"FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "FSWZADD"}
 _HEAVY = {"IMAD", "IDP", "VIADD"}
 _HALF = {"HFMA2", "HADD2", "HMUL2", "HSET2", "HSETP2", "HMNMX2"}
 _FP64 = {"DFMA", "DADD", "DMUL", "DSETP", "DMNMX"}
-_XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R"}  # and I2F of 64 bits
+_XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R"}
+_CONVERSIONS = {"F2F", "F2I", "I2F", "FRND"}
 _CONSTANT = {"LDC", "ULDC", "LDCU"}
 _UNIFORM = {*_CONSTANT, "R2UR", "S2UR"}
 _READERS = {"R2UR", "IABS"}  # of general registers, though no arithmetic of the units below
@@ -137,6 +138,8 @@ def _kind(instruction: Instruction) -> Kind:
         return Kind.CONSTANT if any(one.is_by_lane for one in constants) else Kind.PLAIN
     if opcode == "BAR" and "ARV" in modifiers:
         return Kind.PLAIN
+    if opcode == "MEMBAR" and {"GPU", "SYS"} & modifiers:
+        return Kind.FENCE
     if opcode == "SYNCS":
         return next((kind for name, kind in _OF_BARRIERS.items() if name in modifiers), Kind.PLAIN)
     if opcode in ("UBLKCP", "UBLKRED"):
@@ -153,8 +156,8 @@ def _unit(instruction: Instruction) -> Unit:
 def _unit_of(opcode: str, modifiers: tuple[str, ...]) -> Unit:
     if opcode == "IMAD" and {"WIDE", "HI"} & set(modifiers):
         return Unit.FMA_WIDE
-    if opcode == "I2F" and any("64" in modifier for modifier in modifiers):
-        return Unit.XU
+    if opcode in _CONVERSIONS and any("64" in modifier for modifier in modifiers):
+        return Unit.CONVERT_64
     if opcode.startswith("U") and opcode not in _CONSTANT:
         return Unit.UNIFORM
     for opcodes, unit in _UNITS:

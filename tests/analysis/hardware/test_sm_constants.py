@@ -117,6 +117,38 @@ FROM_RECORDED |= {
     "latencies.FP64": (MEASURED["dfma_latency_cycles"], 0.01),
 }
 FROM_RECORDED |= {
+    "next_block_s": (MEASURED["empty_blocks_256_threads_s"], 0.003),
+    "fence_clocks": (
+        (MEASURED["flag_1_fences_cycles"] - MEASURED["flag_0_fences_cycles"]) / 2,
+        0.001,
+    ),
+    "part_bytes": (
+        128
+        * MEASURED["stg_4_of_32_bytes_in_order_16_mib_cycles"]
+        / MEASURED["stg_32_all_sms_cycles"],
+        0.01,
+    ),
+    "l2_line_bytes": (  # of what L2 delivers per clock
+        MEASURED["gather_32_lines_of_1_sectors_16_mib_cycles"] * HOPPER.l2_bytes_per_clock,
+        0.01,
+    ),
+    "dram_pair_bytes": (
+        128
+        * MEASURED["gather_32_lines_of_1_sectors_512_mib_cycles"]
+        / MEASURED["gather_8_lines_of_4_sectors_512_mib_cycles"],
+        0.005,
+    ),
+    "l1_bytes": (
+        1024
+        * max(
+            int(name.split("_")[3])
+            for name, hits in MEASURED.items()
+            if name.startswith("l1_hits_again") and hits > 0.5
+        ),
+        0.001,
+    ),
+}
+FROM_RECORDED |= {
     "constant_miss_latency": (MEASURED["ldc_miss_latency_cycles"], 0.001),
     "constant_line_clocks": (MEASURED["ldc_line_all_sms_cycles"], 0.002),
     "constant_line_clocks_alone": (MEASURED["ldc_line_one_sm_cycles"], 0.005),

@@ -980,7 +980,7 @@ def test_reasons_are_numbered_alike_in_python_and_c():
     assert len(names("LOST_BANK", "LOST")) == len(LOST) + 1
     units = [name.removeprefix("UNIT_") for name in names("UNIT_CONTROL", "UNITS")[:-1]]
     assert units == [unit.name for unit in Unit]
-    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_MATRIX_LOAD")]
+    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_FENCE")]
     assert kinds == [kind.name for kind in Kind]
     assert ctypes.sizeof(cycles._Machine) % 8 == 0
 
@@ -1056,6 +1056,7 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
         fetch_latency=2 * fetch,
         fetch_clocks=fetch,
         block_interval=30,
+        later_block_interval=30,
         barrier_unit_clocks=1.5,
         load_clocks=4 / 3,
         l1_lines=8,
@@ -1222,3 +1223,58 @@ def test_a_load_of_constants_waits_for_its_words(words):
     # the next one waits for its result: 30 clocks, and 10 for each further word
     found = steady(code(LDC | {"wait": 1}, EXIT), 1, [(0, words)])
     assert found == pytest.approx(30 + 10 * (words - 1), abs=1.5)
+
+
+def test_later_blocks_start_as_far_apart_as_a_device_launches_them():
+    table = code(FFMA, EXIT)
+    found = ran(
+        table, blocks=[[[0, 1]]], jobs=[0] * 9, slots=4, block_interval=90, later_block_interval=157
+    )
+    assert np.diff(found.starts.astype(int)).tolist() == [90] * 4 + [157] * 4
+
+
+def test_a_warp_waits_behind_a_fence():
+    table = code({"kind": Kind.FENCE}, EXIT)
+    assert clocks(table, [0, 1], fence_clocks=422) == clocks(table, [0, 1], fence_clocks=0) + 421
+
+
+def test_a_sector_of_a_line_takes_as_long_as_the_least_bytes_of_a_line():
+    loads = [(0, 0, 0, [(k, 1)]) for k in range(40)]
+    table = code(LDG, WAITING_EXIT)
+    few, many = (
+        clocks(table, [*loads, 1], l2_bytes_per_clock=1.0, l2_line_bytes=least)
+        for least in (32.0, 48.0)
+    )
+    assert many - few == pytest.approx(40 * 16, abs=2)
+
+
+@pytest.mark.parametrize(("sectors", "expected"), [(FULL, 4 * 50), (1, 64)])
+def test_sectors_written_in_part_take_longer(sectors, expected):
+    found = ran(code(STG, EXIT), [(0, 1, 0, [(k, sectors) for k in range(32)]), 1], part_bytes=50.0)
+    assert found.write_clocks == 32 * expected / 32  # at 32 bytes per clock
+
+
+def test_what_a_block_reads_again_is_in_l2_unless_l2_has_lost_it():
+    loads = [(0, 0, 0, [(k, FULL)]) for k in range(40)] * 2
+    slow = {"dram_share": 1.0, "dram_bytes_per_clock": 1.0, "l1_lines": 8, "waiting_share": 1.0}
+    far, near = (
+        ran(code(LDG, WAITING_EXIT), [*loads, 1], l2_reach_bytes=reach, **slow)
+        for reach in (0, 1e9)
+    )
+    assert far.l1_misses == near.l1_misses == 2 * 40 * 4
+    assert far.clocks - near.clocks == pytest.approx(40 * 128, rel=0.05)
+    two_blocks = {"blocks": [[[*loads[:40], 1]]], "jobs": [0, 0], **slow}
+    assert ran(code(LDG, WAITING_EXIT), l2_reach_bytes=1e9, **two_blocks).clocks > far.clocks
+
+
+@pytest.mark.parametrize("kib", [192, 224, 240, 256, 272, 288])
+def test_lines_hit_again_as_often_as_measured_where_they_hardly_fit(kib):
+    passes, lines = 3, kib * 1024 // 128
+    loads = [(0, 0, 0, [(k, 1)]) for k in range(lines)] * passes
+    found = ran(code(LDG, EXIT), [*loads, 1], l1_lines=HOPPER.l1_bytes // 128)
+    hits = 1 - (found.l1_misses - lines) / (passes - 1) / lines
+    assert hits == pytest.approx(recorded_again(kib), abs=0.15)
+
+
+def recorded_again(kib):
+    return MEASURED[f"l1_hits_again_{kib}_kib"]["value"]

@@ -453,7 +453,9 @@ def test_units_take_the_clocks_of_their_architecture():
     made_up = replace(constants_for("sm_90"), units=clocks, latencies=latencies)
     table = with_clocks(of_each_unit, made_up)
     assert dict(zip(Unit, table["pipe_clocks"].tolist(), strict=True)) == clocks
-    others = dict.fromkeys(Unit, 7)
+    # conversions that take longer than the XU are made by the pipe for doubles
+    others = dict.fromkeys(Unit, 7) | {Unit.CONVERT_64: latencies[Unit.FP64]}
+    assert [Unit(unit) for unit in table["unit"]] == [*[*Unit][:-1], Unit.FP64]
     assert dict(zip(Unit, table["latency"].tolist(), strict=True)) == others | latencies
     assert set(of_each_unit["pipe_clocks"]) == {1}  # the work's own table is left alone
     real = with_clocks(CODE, constants_for("sm_90"))

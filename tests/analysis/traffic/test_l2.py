@@ -16,9 +16,11 @@ from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import (
     FAR_FROM_WRITER,
     MOMENTS,
+    PAIR_BYTES,
     ROUNDS,
     TOGETHER,
     Accesses,
+    Pairs,
     _gpc,
     caches_of,
     merged_stores,
@@ -184,8 +186,9 @@ def test_traffic_is_that_of_a_slow_version(device):
 
 
 def test_no_accesses_have_no_traffic():
+    arrays = vars(accesses((0.0, 0, 0, True))).items()
     nothing = Accesses(
-        **{name: value[:0] for name, value in vars(accesses((0.0, 0, 0, True))).items()}
+        **{name: value[:0] for name, value in arrays if isinstance(value, np.ndarray)}
     )
     assert set(vars(on_h200(nothing, 1.0)).values()) == {0.0}
 
@@ -440,3 +443,32 @@ def test_a_product_accesses_what_its_blocks_own(name):
         written = found.size[mine & found.is_write].sum()
         assert written == 4 * len(rows) * len(columns)
         assert found.size[mine & reads].sum() == pytest.approx(4 * 72 * (len(rows) + len(columns)))
+
+
+# Parts of lines.
+
+
+def test_dram_transfers_pairs_of_sectors():
+    """One sector of each line of 1 MiB of lines is read: 64 bytes of DRAM each, and all alone."""
+    read = replace(passes(1, 1), pairs=Pairs(read=2.0, lone_read=1.0))
+    whole, found = on_h200(passes(1, 1)), on_h200(read)
+    assert found.dram_read_bytes == 2 * whole.dram_read_bytes
+    assert found.dram_lone_pairs == found.dram_read_bytes / PAIR_BYTES
+    assert (whole.dram_lone_pairs, whole.dram_fill_bytes) == (0, 0)
+
+
+def test_sectors_that_are_written_in_part_are_read_unless_the_launch_has_read_them():
+    written = passes(4, 1, is_write=True)
+    found, whole = (traffic(written, H200, in_step=0.0, in_part=part) for part in (True, False))
+    assert found.dram_fill_bytes == found.dram_read_bytes == 4 * MIB
+    assert whole.dram_fill_bytes == whole.dram_read_bytes == 0
+    read = replace(written, time=written.time - 10, is_write=~written.is_write)
+    both = Accesses(
+        **{
+            name: np.concatenate([value, vars(written)[name]])
+            for name, value in vars(read).items()
+            if isinstance(value, np.ndarray)
+        }
+    )
+    found = traffic(both, H200, in_step=0.0, in_part=True)
+    assert (found.dram_fill_bytes, found.dram_read_bytes) == (0, 4 * MIB)

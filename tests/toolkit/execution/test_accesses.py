@@ -10,6 +10,7 @@ from analysis.devices import find_device
 from analysis.records.counters import MODELLED
 from analysis.traffic.block_schedule import BlockProgress
 from analysis.traffic.groups import VISIT
+from analysis.traffic.l2 import WHOLE_LINES, Pairs
 from analysis.traffic.pieces import ATOMIC, READ, WRITE
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit import simulate
@@ -220,3 +221,18 @@ def test_without_a_device_nothing_is_modelled():
     execution = simulate(SOURCE, "copy", grid=1, block=64, arguments=arguments, predict=False)
     assert execution.traffic_basis is None
     assert not set(MODELLED) & set(execution.counters)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(7, READ, 0b0001), (8, READ, 0b1100)], Pairs(read=4 / 3, lone_read=1.0)),
+        ([(7, READ, 0b0001), (7, READ, 0b1000)], Pairs(read=2.0)),  # both pairs of a line
+        ([(7, WRITE, 0b0001), (8, READ, 15)], Pairs(written=2.0, lone_written=1.0)),
+        ([(7, WRITE, 15), (8, READ, 15)], WHOLE_LINES),
+    ],
+)
+def test_dram_transfers_the_pairs_of_sectors_that_a_launch_accesses(rows, expected):
+    noted = [access(line, 0, k, kind, mask) for k, (line, kind, mask) in enumerate(rows)]
+    found = accesses_in_time(np.array(noted, dtype=ACCESS), np.ones(1), None, np.zeros(1)).pairs
+    assert vars(found) == pytest.approx(vars(expected))

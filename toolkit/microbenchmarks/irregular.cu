@@ -1,0 +1,53 @@
+// Loads and stores of parts of lines, in order or at random places, and lines that L1 still has when they are read again.
+
+// Warps load words of LINES lines each, at random places of `mask` + 1 lines; neighbouring lanes share a line, and read
+// its sectors in turn if SECTORS is more than one. Loads pass L1.
+extern "C" __global__ void gather(unsigned* out, const char* memory, unsigned mask, int times)
+{
+    const unsigned lane = threadIdx.x % 32, group = lane * LINES / 32, sector = lane % (32 / LINES) % SECTORS;
+    unsigned seed = 2654435761u * ((blockIdx.x * blockDim.x + threadIdx.x - lane) / 32 * LINES + group + 1), sum = 0;
+    for (int k = 0; k < times; ++k) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            seed = seed * 1664525u + 1013904223u;
+            const unsigned line = (seed ^ seed >> 15) & mask;
+            unsigned value;
+            asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(memory + size_t(line) * 128 + 32 * sector));
+            sum += value;
+        }
+    }
+    if (sum == 12345) out[0] = sum;  // never true, and the compiler does not know
+}
+
+// One word, or as much as WIDTH says, of each piece of `pitch` bytes is stored. The pieces are `mask` + 1; `step` is odd
+// and gives their order. READS: the word is read before.
+extern "C" __global__ void store_parts(char* memory, unsigned mask, int pitch, unsigned step)
+{
+    const unsigned threads = gridDim.x * blockDim.x;
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i <= mask; i += threads) {
+        char* at = memory + size_t(i * step & mask) * pitch;
+        if (WIDTH == 4 && READS) *(unsigned*)at += 1;
+        if (WIDTH == 4 && !READS) *(unsigned*)at = i;
+        if (WIDTH == 16) *(uint4*)at = make_uint4(i, i, i, i);
+        if (WIDTH == 32) *(uint4*)at = make_uint4(i, i, i, i), *(uint4*)(at + 16) = make_uint4(i, i, i, i);
+    }
+}
+
+// How many of `lines` lines one warp finds in L1, in each of `passes` passes over them, by groups of 32 lines: the loads
+// that take at most `most` clocks.
+extern "C" __global__ void reuse(long long* found, const unsigned* memory, int lines, int passes, int most)
+{
+    unsigned zero = 0;
+    for (int p = 0; p < passes; ++p)
+        for (int group = 0; group < lines / 32; ++group) {
+            int hits = 0;
+            for (int i = 0; i < 32; ++i) {
+                const unsigned* at = memory + (group * 32 + i) * 32 + threadIdx.x + zero;
+                const long long start = clock64();
+                zero += *at;
+                if (zero) break;
+                hits += clock64() - start <= most;
+            }
+            if (threadIdx.x == 0) found[p * (lines / 32) + group] = hits;
+        }
+}

@@ -1,0 +1,128 @@
+"""Parts of lines: gathers, stores of parts of sectors and scatters, and what L1 keeps of lines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.geometry import WARP_SIZE, Geometry
+from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.global_memory import KIB, LINE_BYTES, MIB, Memory
+from toolkit.microbenchmarks.probe import Probe, text
+from toolkit.microbenchmarks.record import Measured, each
+
+PROBES: tuple[Probe, ...] = ()
+SOURCE = text("irregular.cu")
+THREADS, BLOCKS_PER_SM = 1024, 2
+LOADS = 8  # of a thread in flight
+TIMES = 4, 20  # the difference has no start and no end
+MOST_HIT_CLOCKS = 120  # of a load, with what reads the clock
+PASSES = 6
+IN_ORDER, AT_RANDOM = 1, 2654435761  # steps between pieces
+
+
+def _launch(bench: Bench, name: str, arguments: list[object], **macros: int) -> float:
+    kernel = bench.kernel(
+        SOURCE, name, **({"LINES": 1, "SECTORS": 1, "WIDTH": 4, "READS": 0} | macros)
+    )
+    geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, THREADS)
+    return bench.seconds(kernel.prepared(geometry, arguments), repeats=3).value
+
+
+def _gather(bench: Bench, shape: tuple[int, int], mib: int) -> Measured:
+    """Cycles per line and SM."""
+    lines, sectors = shape
+    memory = bench.shared(Memory)
+    out, mask = bench.gpu.allocate(4), np.uint32(min(mib * MIB, memory.bytes) // LINE_BYTES - 1)
+
+    def seconds(times: int) -> float:
+        arguments = [out, memory.buffer, mask, np.int32(times)]
+        return _launch(bench, "gather", arguments, LINES=lines, SECTORS=sectors)
+
+    asked = (TIMES[1] - TIMES[0]) * LOADS * BLOCKS_PER_SM * THREADS // WARP_SIZE * lines
+    found = [(seconds(TIMES[1]) - seconds(TIMES[0])) / asked for _ in range(3)]
+    return Measured.of(found).scaled(bench.clock_hz())
+
+
+def _store(bench: Bench, width: int, pitch: int, mib: int, order: str, reads: int = 0) -> Measured:
+    """Cycles per piece and SM."""
+    memory = bench.shared(Memory)
+    pieces = min(mib * MIB, memory.bytes) // pitch
+    step = np.uint32(IN_ORDER if order == "in_order" else AT_RANDOM)
+
+    def seconds(count: int) -> float:
+        arguments = [memory.buffer, np.uint32(count - 1), np.int32(pitch), step]
+        return _launch(bench, "store_parts", arguments, WIDTH=width, READS=reads)
+
+    half = pieces // 2
+    found = [(seconds(pieces) - seconds(half)) / (pieces - half) for _ in range(3)]
+    return Measured.of(found).scaled(bench.clock_hz() * bench.device.sm_count)
+
+
+def _reuse(bench: Bench, kib: int) -> Measured:
+    """Fraction of the lines that hit L1 in the last pass; all passes and groups in detail."""
+    lines = kib * KIB // LINE_BYTES
+    memory = bench.shared(Memory)
+    memory.zero(4 * MIB)
+    out = bench.gpu.allocate(8 * PASSES * lines // WARP_SIZE)
+    kernel = bench.kernel(SOURCE, "reuse", LINES=1, SECTORS=1, WIDTH=4, READS=0)
+    arguments = [out, memory.buffer, *map(np.int32, (lines, PASSES, MOST_HIT_CLOCKS))]
+    launch = kernel.prepared(Geometry.of(1, WARP_SIZE), arguments)
+    hits = bench.noted("reuse", launch, out, (PASSES, lines // WARP_SIZE)) / WARP_SIZE
+    by_pass = hits.mean(axis=1)
+    return Measured.of(
+        by_pass[1:].tolist(),
+        hits_by_pass=np.round(by_pass, 4).tolist(),
+        hits_by_group_in_second_pass=np.round(hits[1], 2).tolist(),
+        hits_by_group_in_last_pass=np.round(hits[-1], 2).tolist(),
+    )
+
+
+BENCHMARKS = (
+    *each(
+        "gather_{shape[0]}_lines_of_{shape[1]}_sectors_{mib}_mib_cycles",
+        "cycles per line and SM",
+        "64 warps per SM, 8 loads in flight past L1, {shape[0]} lines per load at random places "
+        "of {mib} MiB, {shape[1]} sectors of each",
+        _gather,
+        shape=((1, 1), (4, 1), (32, 1), (16, 2), (8, 4)),
+        mib=(2, 16, 512),
+    ),
+    *each(
+        "stg_{width}_of_{pitch}_bytes_{order}_{mib}_mib_cycles",
+        "cycles per piece and SM",
+        "{width} bytes of each {pitch} are stored, in all {mib} MiB",
+        _store,
+        width=4,
+        pitch=(32, 64, 128, 256),
+        mib=(16, 512),
+        order=("in_order", "at_random"),
+    ),
+    *each(
+        "stg_{width}_of_{pitch}_bytes_{order}_{mib}_mib_cycles",
+        "cycles per piece and SM",
+        "{width} bytes of each {pitch} are stored, in all {mib} MiB",
+        _store,
+        width=(16, 32),
+        pitch=32,
+        mib=(16, 512),
+        order="in_order",
+    ),
+    *each(
+        "add_{width}_of_{pitch}_bytes_{order}_{mib}_mib_cycles",
+        "cycles per piece and SM",
+        "{width} bytes of each {pitch} are loaded and stored, in all {mib} MiB",
+        _store,
+        width=4,
+        pitch=(32, 128),
+        mib=(16, 512),
+        order=("in_order", "at_random"),
+        reads=1,
+    ),
+    *each(
+        "l1_hits_again_{kib}_kib",
+        "fraction of the lines",
+        "one warp reads {kib} KiB of lines in order, several times: hits in later passes",
+        _reuse,
+        kib=(128, 192, 224, 240, 248, 256, 264, 272, 288, 320, 384, 512),
+    ),
+)

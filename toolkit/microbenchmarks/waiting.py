@@ -1,0 +1,100 @@
+"""What blocks and warps wait for each other: flags, meetings of blocks, sums in shared memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.geometry import WARP_SIZE, Geometry
+from toolkit.microbenchmarks.bench import FEW, MANY, REPEATS, Bench
+from toolkit.microbenchmarks.probe import Probe, text
+from toolkit.microbenchmarks.record import Measured, each
+
+PROBES: tuple[Probe, ...] = ()
+SOURCE = text("waiting.cu")
+MACROS = {"FENCES": 1, "COUNT": 2}
+
+
+def _per_round(
+    bench: Bench, name: str, geometry: Geometry, *arguments: object, **macros: int
+) -> Measured:
+    """Clocks per round of the slowest warp of the first block."""
+    kernel = bench.kernel(SOURCE, name, **(MACROS | macros))
+    warps = -(-geometry.threads_per_block // WARP_SIZE)
+    out = bench.gpu.allocate(8 * warps)
+
+    def clocks(rounds: int) -> int:
+        flags = bench.gpu.upload(np.zeros(128, np.int32))
+        given = [flags if argument == "flags" else argument for argument in arguments]
+        launch = kernel.prepared(geometry, [out, *given, np.int32(rounds)])
+        return int(bench.noted(name, launch, out, (warps,)).max())
+
+    samples = [(clocks(MANY) - clocks(FEW)) / (MANY - FEW) for _ in range(REPEATS + 1)]
+    return Measured.of(samples[1:])
+
+
+def _hand_over(bench: Bench, fences: int) -> Measured:
+    found = _per_round(bench, "hand_over", Geometry.of(2, 1), "flags", FENCES=fences)
+    return found.scaled(1 / 2)
+
+
+def _meet(bench: Bench, per_sm: int, threads: int) -> Measured:
+    geometry = Geometry.of(per_sm * bench.device.sm_count, threads)
+    return _per_round(bench, "meet", geometry, "flags")
+
+
+def _meet_of(bench: Bench, blocks: int) -> Measured:
+    return _per_round(bench, "meet", Geometry.of(blocks, WARP_SIZE), "flags")
+
+
+def _shared_sums(bench: Bench, warps: int, whose: str) -> Measured:
+    geometry = Geometry.of(1, WARP_SIZE * warps)
+    is_common = np.int32(whose == "common")
+    return _per_round(bench, "shared_sums", geometry, is_common).scaled(1 / warps)
+
+
+def _constants(bench: Bench, count: int, warps: int) -> Measured:
+    geometry = Geometry.of(1, WARP_SIZE * warps)
+    found = _per_round(bench, "constants_beside", geometry, np.float32(0.5), COUNT=count)
+    return found.scaled(1 / count)
+
+
+BENCHMARKS = (
+    *each(
+        "flag_{fences}_fences_cycles",
+        "cycles",
+        "two blocks hand a flag to and fro: one way, with 0: no fences, or 1: data and fences",
+        _hand_over,
+        fences=(0, 1),
+    ),
+    *each(
+        "meeting_{blocks}_blocks_cycles",
+        "cycles",
+        "{blocks} blocks of one warp meet at a counter",
+        _meet_of,
+        blocks=(2, 16, 64),
+    ),
+    *each(
+        "meeting_{per_sm}_per_sm_{threads}_threads_cycles",
+        "cycles",
+        "{per_sm} blocks per SM of {threads} threads meet at a counter",
+        _meet,
+        per_sm=(1, 2, 4),
+        threads=(32, 256),
+    ),
+    *each(
+        "shared_sum_{warps}_warps_{whose}_cycles",
+        "cycles per warp request",
+        "{warps} warps add floats to 32 neighbours in shared memory ({whose})",
+        _shared_sums,
+        warps=(1, 2, 4, 8, 32),
+        whose=("own", "common"),
+    ),
+    *each(
+        "ffma_{count}_constants_{warps}_warps_cycles",
+        "cycles per instruction of a warp",
+        "{warps} warps, multiply-adds with {count} different constants",
+        _constants,
+        count=(64, 256, 512, 1024, 2048),
+        warps=(1, 16),
+    ),
+)
