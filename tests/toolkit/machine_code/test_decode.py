@@ -99,7 +99,7 @@ def test_an_operand_is_read_and_printed_back(text, operand):
 
 
 @pytest.mark.parametrize(
-    "text", ["gdesc[UR4]", "[R2+gdesc]", "c[0x0]", "R2 R3", "", "c[0x0][R2+R3]"]
+    "text", ["tmem[UR4]", "[R2+gdesc]", "c[0x0]", "R2 R3", "", "c[0x0][R2+R3]"]
 )
 def test_another_form_is_refused(text):
     with pytest.raises(OperandError):
@@ -239,7 +239,7 @@ def test_all_predicates_as_an_operand_are_no_guard(record, text):
 
 
 def test_only_wanted_functions_are_decoded():
-    strange = {"opcode": "UTCHMMA", "operands": "gdesc[UR4],tmem[UR8]"}
+    strange = {"opcode": "UTCHMMA", "operands": "tmem[UR4],tmem[UR8]"}
     functions = (
         json.loads(printed({"opcode": "EXIT"}))[1] + json.loads(printed(strange, name="strange"))[1]
     )

@@ -7,6 +7,7 @@
 #include "matrix.h"
 #include "operations.h"
 #include "space.h"
+#include "stream.h"
 #include "tensor_sum.h"
 
 enum { PIECE = 16, ROWS_OF_PIECE = 8, K_OF_PIECES = 16 }; /* bytes; of 16-bit elements, and K of those */
@@ -94,12 +95,26 @@ static void gather_piece(void *context, u32 n, u32 address) {
         memcpy((u8 *)x->rows + (first + r) * GMMA_BYTES + 2 * k, from + 2 * r, 2);
 }
 
+/* A matrix that was found inside of shared memory: the next one is most often one of the last few. */
+typedef struct { MatrixDescriptor m; u32 first, count, transposed, shared_bytes; } Found;
+
+enum { KEPT_MATRICES = 64 };
+
+static Found *place_of(const Found *x) {
+    static _Thread_local Found kept[KEPT_MATRICES];
+    return &kept[(x->m.start / PIECE + x->first + x->count) % KEPT_MATRICES];
+}
+
 /* Rows of A or columns of B; `rows` NULL: they are only looked for. */
 static void gather(Worker *c, const Warp *w, const Ins *i, u32 is_b, u32 first, u32 count, u32 *rows) {
     const MatrixDescriptor m = descriptor_at(w, i, is_b);
     Gather x = {.c = c, .m = &m, .rows = rows, .is_b = is_b,
                 .transposed = (i->flags & (is_b ? GMMA_TRANSPOSED_B : GMMA_TRANSPOSED_A)) != 0};
+    const Found found = {m, first, count, (u32)x.transposed, c->launch->shared_bytes};
+    Found *const kept = place_of(&found);
+    if (!rows && !memcmp(kept, &found, sizeof found)) return;
     each_piece(&m, x.transposed, first, count, gather_piece, &x);
+    if (!c->fault.kind) *kept = found;
 }
 
 /* A in registers: word 4 (r / 2) + lane % 4 of rows lane / 4 + 8 (r % 2) (PTX ISA, wgmma, register fragments). */
@@ -255,18 +270,52 @@ static int is_whole_group(Worker *c, const Warp *w, u32 m) {
     return 0;
 }
 
+/* A warp of the group waits until the others have multiplied as often. */
+static int is_waited_for(const Worker *c, const Warp *w) {
+    const Warp *first = c->block->warps + w->index / WARPS_OF_GROUP * WARPS_OF_GROUP;
+    for (const Warp *other = first; other < first + WARPS_OF_GROUP; other++)
+        if (other->groups == 1 && other->group[0].state == AT_MBARRIER) return 1;
+    return 0;
+}
+
 OPERATION(GMMA) {
     if (!is_whole_group(core, w, m)) return;
     w->products++;
     w->last_product = core->pc;
-    if (i->flags & GMMA_EMPTY) return;
-    count_reads(core, w, i);
-    multiply(core, w, i, m);
+    if (i->flags & GMMA_COMMITS) w->closed[w->product_groups++ % KEPT_PRODUCT_GROUPS] = w->products;
+    if (is_waited_for(core, w)) core->phases++;
+    count_reads(core, w, i); /* of one that only closes a group too, as an H100 counts them */
+    if (!(i->flags & GMMA_EMPTY)) multiply(core, w, i, m);
 }
 
-/* WARPGROUP.ARRIVE and WARPGROUP.DEPBAR: registers and groups are ready, as all products are made at once. */
+/* WARPGROUP.ARRIVE: registers are ready, as all instructions before this one are complete. */
 OPERATION(GMMA_ARRIVE) { is_whole_group(core, w, m); }
-OPERATION(GMMA_WAIT) { is_whole_group(core, w, m); }
+
+/* True if all warps of the group made the products for which this one waits: hardware makes them together, so
+ * that what one warp then tells others holds for all four. */
+static int are_made(const Worker *c, const Warp *w, u32 left) {
+    if (w->product_groups <= left || left >= KEPT_PRODUCT_GROUPS) return 1;
+    const u32 wanted = w->closed[(w->product_groups - left - 1) % KEPT_PRODUCT_GROUPS];
+    const Warp *first = c->block->warps + w->index / WARPS_OF_GROUP * WARPS_OF_GROUP;
+    for (u32 k = 0; k < WARPS_OF_GROUP; k++)
+        if (first[k].products < wanted) return 0;
+    return 1;
+}
+
+/* WARPGROUP.DEPBAR: of the groups of this warp all but the last aux are made; 1 if so. */
+int wait_for_products(Worker *c, Warp *w, const Ins *i, u32 m) {
+    if (!is_whole_group(c, w, m)) return 0;
+    if (are_made(c, w, i->aux)) return 1;
+    Group *g = &w->group[w->current];
+    g->state = AT_MBARRIER;
+    g->mbarrier = c->launch->shared_base;
+    g->pc = c->pc;
+    g->retries = 1;
+    if (c->stream) take_step_back(c->stream);
+    return 0;
+}
+
+OPERATION(GMMA_WAIT) { wait_for_products(core, w, i, m); }
 
 /* setmaxnreg: warps give registers back to their block, which others take. */
 static u32 registers_of(const Worker *c, const Warp *w) { return w->registers ? w->registers : c->launch->registers; }
