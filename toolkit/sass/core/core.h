@@ -188,6 +188,7 @@ typedef struct Checker Checker;
 typedef struct Checks Checks;
 typedef struct Origins Origins;
 typedef struct Heap Heap;
+typedef struct MatrixRoom MatrixRoom;
 typedef struct Printed Printed;
 
 /* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
@@ -331,6 +332,7 @@ struct Worker {
     Origins *origins, *own_origins; /* likewise; NULL: values are not followed */
     Checks *checks;        /* what the blocks' checkers have in common */
     Heap *heap;            /* of malloc; NULL: nothing calls it */
+    MatrixRoom *matrices;  /* of products of warpgroups; NULL: there were none */
     Printed *printed, *own_printed; /* likewise as `count`, what printf was called with */
     Watch watch;           /* whether anything still changes */
     u64 expired_at;        /* changes when those who waited were told last that their time is over */

@@ -33,6 +33,7 @@ EXPORT void core_free_worker(Worker *c) {
     free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
     free(c->own_turns); free(c->straight); free(c->own_requests);
     free_heap(c->heap);
+    free(c->matrices);
     free_printed(c->own_printed);
     free_trace(c->own_trace);
     free_tally(c->own_tally);
