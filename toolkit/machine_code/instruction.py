@@ -11,8 +11,8 @@ RegisterFile = Literal["R", "UR", "P", "UP", "B"]
 INSTRUCTION_BYTES = 16
 RZ, URZ, PT = 255, 255, 7  # the indices of the registers that always read 0, or true
 
-# Matrix products (HFMA2.MMA is another opcode), and tensor memory.
-_TENSOR_CORE_OPCODE = re.compile(r"\w+MMA|LDTM|STTM|WARPGROUP|UTC\w+")
+# Matrix products of a warpgroup, and tensor memory.
+_TENSOR_CORE_OPCODE = re.compile(r"\wGMMA|LDTM|STTM|WARPGROUP|UTC\w+")
 
 CONSTANT_NAMES: dict[tuple[RegisterFile, int], str] = {
     ("R", RZ): "RZ",

@@ -10,7 +10,7 @@
  *
  *     core lanes compare operations grow
  *     costs trace tally stream requests heap space memory matrix
- *     integer floating double half tensor_sum atomics convert special_tables special warp texture
+ *     integer floating double half tensor_sum mma atomics convert special_tables special warp texture
  *     check check_order check_cluster check_threads check_shared check_blocks
  *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
  *     origins follow follow_swap follow_integer follow_warp follow_memory

@@ -14,6 +14,7 @@ from toolkit.sass.isa import (
     half,
     integer,
     memory,
+    mma,
     texture,
     warp,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "integer",
     "lower",
     "memory",
+    "mma",
     "texture",
     "warp",
 ]
