@@ -96,8 +96,8 @@ def numbered(names: str, *, first: int = 0, shift: int = 0) -> dict[str, int]:
 
 
 def refuse_tensor_cores(instructions: Sequence[Instruction]) -> None:
-    """Raise UnsupportedError where code multiplies on tensor cores."""
-    for instruction in sorted(instructions, key=lambda i: not i.opcode.endswith("MMA")):
+    """Raise UnsupportedError where code multiplies on tensor memory."""
+    for instruction in instructions:
         reason = tensor_core_refusal(instruction.opcode)
         if reason:
             refuse(instruction, reason)
@@ -108,7 +108,7 @@ def lower(instructions: Sequence[Instruction], capability: int = 90) -> Lowered:
 
     `capability` is that of the architecture (90 of sm_90), on which sums of tensor cores depend.
 
-    Raises UnsupportedError for tensor cores, else at the first that the registry does not know.
+    Raises UnsupportedError for tensor memory, else at the first that the registry does not know.
     """
     refuse_tensor_cores(instructions)
     lowering = Lowering(instructions, capability=capability)
