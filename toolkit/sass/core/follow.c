@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "gmma.h"
 #include "integer.h"
+#include "mma.h"
 #include "operations.h"
 #include "texture.h"
 #include "warp.h"
