@@ -133,7 +133,9 @@ def source(form: Form) -> str:
         operands.append("{" + ", ".join(f"%{number + k}" for k in range(count)) + "}")
         number += count
     of_inputs = "d" if double else "r"
-    inputs = [f'"{of_inputs}"({x}[{k}])' for x, n in zip("ab", counts, strict=False) for k in range(n)]
+    inputs = [
+        f'"{of_inputs}"({x}[{k}])' for x, n in zip("ab", counts, strict=False) for k in range(n)
+    ]
     inputs += [f'"{letter}"(c[{k}])' for k in range(counts[2])]
     outputs = [f'"={letter}"(d[{k}])' for k in range(counts[3])]
     element = "double" if double else "unsigned"

@@ -64,9 +64,7 @@ class Shapes:
 
 
 def _shapes(form: Form, tiles: int) -> Shapes:
-    return Shapes(
-        (tiles, form.m, form.length), (tiles, N, form.length), (tiles, form.m, N)
-    )
+    return Shapes((tiles, form.m, form.length), (tiles, N, form.length), (tiles, form.m, N))
 
 
 def _bits(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Array:
