@@ -99,7 +99,7 @@ def test_an_operand_is_read_and_printed_back(text, operand):
 
 
 @pytest.mark.parametrize(
-    "text", ["gdesc[UR4]", "[R2+gdesc]", "c[0x0]", "R2 R3", "", "c[0x0][R2+R3]"]
+    "text", ["tmem[UR4]", "[R2+gdesc]", "c[0x0]", "R2 R3", "", "c[0x0][R2+R3]"]
 )
 def test_another_form_is_refused(text):
     with pytest.raises(OperandError):
