@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 from analysis.errors import CompileError, UnavailableError, first_line
+from toolkit.machine_code.architectures import with_features
 
 LANGUAGE_OPTIONS = ("-std=c++17",)
 FILE = "kernel.cu"  # name that PyCUDA gives to a source, and so that of its lines
@@ -29,8 +30,12 @@ def compiled(source: str, options: Sequence[str], name: str) -> bytes:
     try:
         with warnings.catch_warnings():  # remarks of a compiler that succeeded
             warnings.simplefilter("ignore", UserWarning)
+            major, minor = driver.Context.get_device().compute_capability()
             image: bytes = compile_source(
-                source, options=[*LANGUAGE_OPTIONS, *options], no_extern_c=True
+                source,
+                options=[*LANGUAGE_OPTIONS, *options],
+                no_extern_c=True,
+                arch=with_features(f"sm_{major}{minor}", source),
             )
             return image
     except driver.CompileError as error:

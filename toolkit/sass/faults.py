@@ -24,6 +24,7 @@ _WAITS = {
     "BAR": "at the barrier",
     "UCGABAR_WAIT": "at the barrier of the cluster",
     "BSYNC": "for lanes of their warp to come together",
+    "WARPGROUP": "for the other warps of their warpgroup, which do not execute this wgmma,",
     "WARPSYNC": "for lanes of their warp (a __syncwarp or warp intrinsic whose mask names others)",
 }
 

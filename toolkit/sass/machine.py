@@ -94,6 +94,7 @@ class BoundLaunch:
     notes_work: bool = False  # of each block
     heap_bytes: int = 0  # of malloc; 0: nothing calls it
     use: MemoryUse | None = None  # what executed code did with the memory of the module
+    checks_products: bool = False  # and of proxy fences, by the sanitizer
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
     registers: int = 0  # of each thread at the start
     textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
@@ -444,7 +445,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 # What the core's launch has under the same names.
 _OF_THE_BOUND_LAUNCH = (
     *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
-    *("shared_base", "shared_bytes", "heap_bytes", "at_once", "registers"),
+    *("shared_base", "shared_bytes", "heap_bytes", "at_once", "registers", "checks_products"),
 )
 
 

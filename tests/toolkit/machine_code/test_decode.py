@@ -239,7 +239,7 @@ def test_all_predicates_as_an_operand_are_no_guard(record, text):
 
 
 def test_only_wanted_functions_are_decoded():
-    strange = {"opcode": "UTCHMMA", "operands": "gdesc[UR4],tmem[UR8]"}
+    strange = {"opcode": "UTCHMMA", "operands": "tmem[UR4],tmem[UR8]"}
     functions = (
         json.loads(printed({"opcode": "EXIT"}))[1] + json.loads(printed(strange, name="strange"))[1]
     )

@@ -224,6 +224,7 @@ static void settle(Checker *k, const Warp *w, const Pending *p) {
         Written *written = &k->written[cell];
         if (written->kind != WRITE_ASYNC || written->thread != p->thread) continue;
         written->kind = WRITE_PLAIN;
+        written->mbarrier = WAITED_FOR;
         written->epoch = k->epoch;
         written->stamp = k->phase[w->index];
     }

@@ -11,9 +11,10 @@
  *     core lanes compare operations grow
  *     costs trace tally stream requests heap space memory matrix
  *     integer floating double half tensor_sum mma gmma atomics convert special_tables
- *     special warp texture
- *     check check_order check_cluster check_threads check_shared check_blocks
- *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
+ *     special warp texture operands
+ *     check check_products check_order check_cluster check_threads check_shared check_blocks
+ *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops
+ *     check_gmma check_ops
  *     origins follow follow_swap follow_integer follow_warp follow_memory
  *     straight waits run blocks rounds entry probe
  */
@@ -33,6 +34,7 @@
 #define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
+enum { KEPT_PRODUCT_GROUPS = 16 }; /* of a warp: who waits names how many of the last may be left */
 enum { SOURCES = 6, PREDICATES = 32, CONVERGENCE_BARRIERS = 16, CTA_BARRIERS = 16 };
 #define FULL 0xffffffffu
 
@@ -163,6 +165,7 @@ typedef struct {
     const TextureObject *textures; /* texture and surface objects (texture.h) */
     u32 texture_count;
     u32 registers;         /* of each thread at the start */
+    u32 checks_products, reserved_too; /* the checker follows products of warpgroups and proxy fences */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -185,6 +188,7 @@ typedef struct Checker Checker;
 typedef struct Checks Checks;
 typedef struct Origins Origins;
 typedef struct Heap Heap;
+typedef struct MatrixRoom MatrixRoom;
 typedef struct Printed Printed;
 
 /* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
@@ -243,6 +247,8 @@ typedef struct {
     u32 bulk_groups;     /* groups of bulk copies that it closed */
     u32 products;        /* matrix products that it made with its warpgroup */
     u32 last_product;    /* the instruction of the last one */
+    u32 product_groups;  /* groups of them that it closed */
+    u32 closed[KEPT_PRODUCT_GROUPS]; /* products when it closed each of the last groups */
     u32 registers;       /* of each thread, where setmaxnreg changed them; 0: as launched */
     u32 ends_slice;      /* it found nothing to do but to ask again */
     Question asked;
@@ -326,6 +332,7 @@ struct Worker {
     Origins *origins, *own_origins; /* likewise; NULL: values are not followed */
     Checks *checks;        /* what the blocks' checkers have in common */
     Heap *heap;            /* of malloc; NULL: nothing calls it */
+    MatrixRoom *matrices;  /* of products of warpgroups; NULL: there were none */
     Printed *printed, *own_printed; /* likewise as `count`, what printf was called with */
     Watch watch;           /* whether anything still changes */
     u64 expired_at;        /* changes when those who waited were told last that their time is over */

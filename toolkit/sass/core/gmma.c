@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "costs.h"
+#include "grow.h"
 #include "lanes.h"
 #include "matrix.h"
 #include "operations.h"
 #include "space.h"
+#include "stream.h"
 #include "tensor_sum.h"
 
 enum { PIECE = 16, ROWS_OF_PIECE = 8, K_OF_PIECES = 16 }; /* bytes; of 16-bit elements, and K of those */
@@ -94,12 +96,26 @@ static void gather_piece(void *context, u32 n, u32 address) {
         memcpy((u8 *)x->rows + (first + r) * GMMA_BYTES + 2 * k, from + 2 * r, 2);
 }
 
+/* A matrix that was found inside of shared memory: the next one is most often one of the last few. */
+typedef struct { MatrixDescriptor m; u32 first, count, transposed, shared_bytes; } Found;
+
+enum { KEPT_MATRICES = 64 };
+
+static Found *place_of(const Found *x) {
+    static _Thread_local Found kept[KEPT_MATRICES];
+    return &kept[(x->m.start / PIECE + x->first + x->count) % KEPT_MATRICES];
+}
+
 /* Rows of A or columns of B; `rows` NULL: they are only looked for. */
 static void gather(Worker *c, const Warp *w, const Ins *i, u32 is_b, u32 first, u32 count, u32 *rows) {
     const MatrixDescriptor m = descriptor_at(w, i, is_b);
     Gather x = {.c = c, .m = &m, .rows = rows, .is_b = is_b,
                 .transposed = (i->flags & (is_b ? GMMA_TRANSPOSED_B : GMMA_TRANSPOSED_A)) != 0};
+    const Found found = {m, first, count, (u32)x.transposed, c->launch->shared_bytes};
+    Found *const kept = place_of(&found);
+    if (!rows && !memcmp(kept, &found, sizeof found)) return;
     each_piece(&m, x.transposed, first, count, gather_piece, &x);
+    if (!c->fault.kind) *kept = found;
 }
 
 /* A in registers: word 4 (r / 2) + lane % 4 of rows lane / 4 + 8 (r % 2) (PTX ISA, wgmma, register fragments). */
@@ -144,35 +160,66 @@ static TensorRule rule_of(u32 a, u32 b, int half) {
                         .floor = half ? TENSOR_FLOOR_HALF : TENSOR_FLOOR, .kept = bytes ? 13 : 23};
 }
 
-typedef struct { i32 e[MOST_OF_B]; float s[MOST_OF_B]; u32 raw[MOST_OF_B]; } Elements;
+/* Columns of B as they are in shared memory, and decoded: the four warps of a group multiply by the same ones. */
+typedef struct {
+    u32 type, sign, count;
+    int special;
+    u32 columns[MOST_GMMA_COLUMNS * GMMA_WORDS];
+    i32 e[MOST_OF_B];
+    float s[MOST_OF_B];
+} Decoded;
 
-static void float_sums(const Ins *i, u32 a_type, u32 b_type, const u32 *a, const u32 *b, u32 *sums) {
-    const u32 n = i->width, length = 8 * GMMA_BYTES / bits_of_type(a_type);
+enum { KEPT_DECODED = 8 };
+
+/* Memory of a worker for the matrices in hand. */
+struct MatrixRoom {
+    u32 sums[GMMA_ROWS * MOST_GMMA_COLUMNS], a[GMMA_ROWS * GMMA_WORDS], b[MOST_GMMA_COLUMNS * GMMA_WORDS];
+    u32 raw[MOST_OF_B];
+    i32 e[MOST_OF_A], whole_a[MOST_OF_A], whole_b[MOST_OF_B];
+    float s[MOST_OF_A];
+    Decoded decoded[KEPT_DECODED];
+    u32 next;
+};
+
+static const Decoded *decoded_of(MatrixRoom *room, u32 format, u32 type, u32 sign, u32 n, u32 length) {
+    for (u32 k = 0; k < KEPT_DECODED; k++) {
+        const Decoded *x = &room->decoded[k];
+        if (x->count == n && x->type == type && x->sign == sign &&
+            !memcmp(x->columns, room->b, n * GMMA_BYTES))
+            return x;
+    }
+    Decoded *x = &room->decoded[room->next++ % KEPT_DECODED];
+    x->type = type, x->sign = sign, x->count = n;
+    memcpy(x->columns, room->b, n * GMMA_BYTES);
+    spread(room->b, n, type, sign, 1, room->raw);
+    x->special = tensor_decode(format, room->raw, n * length, x->e, x->s);
+    return x;
+}
+
+static void float_sums(const Ins *i, u32 a_type, u32 b_type, MatrixRoom *room) {
+    const u32 length = 8 * GMMA_BYTES / bits_of_type(a_type);
     const TensorRule rule = rule_of(a_type, b_type, i->aux & GMMA_HALF_SUMS ? 1 : 0);
-    static _Thread_local Elements x, y;
-    spread(a, GMMA_ROWS, a_type, i->flags & GMMA_NEGATED_A ? sign_of(a_type) : 0, 0, x.raw);
-    spread(b, n, b_type, i->flags & GMMA_NEGATED_B ? sign_of(b_type) : 0, 1, y.raw);
-    int special = tensor_decode(rule.a, x.raw, GMMA_ROWS * length, x.e, x.s);
-    special |= tensor_decode(rule.b, y.raw, n * length, y.e, y.s);
-    tensor_sums(&rule, GMMA_ROWS, n, length, x.e, x.s, y.e, y.s, special, sums);
+    const Decoded *b = decoded_of(room, rule.b, b_type, i->flags & GMMA_NEGATED_B ? sign_of(b_type) : 0, i->width,
+                                  length);
+    spread(room->a, GMMA_ROWS, a_type, i->flags & GMMA_NEGATED_A ? sign_of(a_type) : 0, 0, room->raw);
+    const int special = tensor_decode(rule.a, room->raw, GMMA_ROWS * length, room->e, room->s) | b->special;
+    tensor_sums(&rule, GMMA_ROWS, i->width, length, room->e, room->s, b->e, b->s, special, room->sums);
 }
 
 static i32 whole(u32 x, u32 type) { return type == GMMA_S8 ? (i32)(int8_t)x : (i32)x; }
 
-static void integer_sums(const Ins *i, u32 a_type, u32 b_type, const u32 *a, const u32 *b, u32 *sums) {
-    u32 raw[MOST_OF_B];
-    static _Thread_local i32 x[MOST_OF_A], y[MOST_OF_B];
-    spread(a, GMMA_ROWS, a_type, 0, 0, raw);
-    for (u32 k = 0; k < MOST_OF_A; k++) x[k] = whole(raw[k], a_type);
-    spread(b, i->width, b_type, 0, 1, raw);
-    for (u32 k = 0; k < i->width * MOST_K; k++) y[k] = whole(raw[k], b_type);
-    tensor_integer_sums(GMMA_ROWS, i->width, MOST_K, x, y, (i->flags & GMMA_SATURATES) != 0, sums);
+static void integer_sums(const Ins *i, u32 a_type, u32 b_type, MatrixRoom *room) {
+    spread(room->a, GMMA_ROWS, a_type, 0, 0, room->raw);
+    for (u32 k = 0; k < MOST_OF_A; k++) room->whole_a[k] = whole(room->raw[k], a_type);
+    spread(room->b, i->width, b_type, 0, 1, room->raw);
+    for (u32 k = 0; k < i->width * MOST_K; k++) room->whole_b[k] = whole(room->raw[k], b_type);
+    tensor_integer_sums(GMMA_ROWS, i->width, MOST_K, room->whole_a, room->whole_b,
+                        (i->flags & GMMA_SATURATES) != 0, room->sums);
 }
 
-static void bit_sums(const Ins *i, const u32 *a, const u32 *b, u32 *sums) {
-    u32 y[MOST_GMMA_COLUMNS * GMMA_WORDS];
-    spread(b, i->width, GMMA_B1, 0, 1, y);
-    tensor_bit_sums(GMMA_ROWS, i->width, GMMA_WORDS, a, y, 0, sums);
+static void bit_sums(const Ins *i, MatrixRoom *room) {
+    spread(room->b, i->width, GMMA_B1, 0, 1, room->raw);
+    tensor_bit_sums(GMMA_ROWS, i->width, GMMA_WORDS, room->a, room->raw, 0, room->sums);
 }
 
 /* Where the sums are: columns 8 g + 2 (lane % 4) and the next one of rows lane / 4 and that plus 8, in four
@@ -211,27 +258,27 @@ static void write_sums(const Warp *w, const Ins *i, const u32 *sums) {
 }
 
 static void multiply(Worker *c, Warp *w, const Ins *i, u32 m) {
-    static _Thread_local u32 sums[GMMA_ROWS * MOST_GMMA_COLUMNS], a[GMMA_ROWS * GMMA_WORDS],
-        b[MOST_GMMA_COLUMNS * GMMA_WORDS];
+    if (!c->matrices && !ZEROS(c->matrices, 1)) { stop(c, NO_MEMORY); return; }
+    MatrixRoom *const room = c->matrices;
     const u32 a_type = i->aux & GMMA_TYPE_MASK, b_type = i->aux >> GMMA_TYPE_BITS & GMMA_TYPE_MASK;
     const int is_wanted = !(i->flags & GMMA_NO_VALUES);
     const u32 first = w->index % WARPS_OF_GROUP * GMMA_ROWS;
-    if (i->flags & GMMA_REGISTERS) rows_in_registers(w, i, a);
-    else gather(c, w, i, 0, first, GMMA_ROWS, is_wanted ? a : NULL);
-    gather(c, w, i, 1, 0, i->width, is_wanted ? b : NULL);
+    if (i->flags & GMMA_REGISTERS) rows_in_registers(w, i, room->a);
+    else gather(c, w, i, 0, first, GMMA_ROWS, is_wanted ? room->a : NULL);
+    gather(c, w, i, 1, 0, i->width, is_wanted ? room->b : NULL);
     if (c->fault.kind) {
         blame(c, w, m);
         return;
     }
     if (!is_wanted) return;
-    if (READ_PREDICATE(0) & m) read_sums(w, i, sums);
-    else memset(sums, 0, sizeof sums);
+    if (READ_PREDICATE(0) & m) read_sums(w, i, room->sums);
+    else memset(room->sums, 0, GMMA_ROWS * i->width * sizeof *room->sums);
     switch (a_type) {
-    case GMMA_S8: case GMMA_U8: integer_sums(i, a_type, b_type, a, b, sums); break;
-    case GMMA_B1: bit_sums(i, a, b, sums); break;
-    default: float_sums(i, a_type, b_type, a, b, sums);
+    case GMMA_S8: case GMMA_U8: integer_sums(i, a_type, b_type, room); break;
+    case GMMA_B1: bit_sums(i, room); break;
+    default: float_sums(i, a_type, b_type, room);
     }
-    write_sums(w, i, sums);
+    write_sums(w, i, room->sums);
 }
 
 /* Reads of A and B are counted once, at the first warp of the group: 16 wavefronts for A, and one for each four
@@ -255,18 +302,52 @@ static int is_whole_group(Worker *c, const Warp *w, u32 m) {
     return 0;
 }
 
+/* A warp of the group waits until the others have multiplied as often. */
+static int is_waited_for(const Worker *c, const Warp *w) {
+    const Warp *first = c->block->warps + w->index / WARPS_OF_GROUP * WARPS_OF_GROUP;
+    for (const Warp *other = first; other < first + WARPS_OF_GROUP; other++)
+        if (other->groups == 1 && other->group[0].state == AT_MBARRIER) return 1;
+    return 0;
+}
+
 OPERATION(GMMA) {
     if (!is_whole_group(core, w, m)) return;
     w->products++;
     w->last_product = core->pc;
-    if (i->flags & GMMA_EMPTY) return;
-    count_reads(core, w, i);
-    multiply(core, w, i, m);
+    if (i->flags & GMMA_COMMITS) w->closed[w->product_groups++ % KEPT_PRODUCT_GROUPS] = w->products;
+    if (is_waited_for(core, w)) core->phases++;
+    count_reads(core, w, i); /* of one that only closes a group too, as an H100 counts them */
+    if (!(i->flags & GMMA_EMPTY)) multiply(core, w, i, m);
 }
 
-/* WARPGROUP.ARRIVE and WARPGROUP.DEPBAR: registers and groups are ready, as all products are made at once. */
+/* WARPGROUP.ARRIVE: registers are ready, as all instructions before this one are complete. */
 OPERATION(GMMA_ARRIVE) { is_whole_group(core, w, m); }
-OPERATION(GMMA_WAIT) { is_whole_group(core, w, m); }
+
+/* True if all warps of the group made the products for which this one waits: hardware makes them together, so
+ * that what one warp then tells others holds for all four. */
+static int are_made(const Worker *c, const Warp *w, u32 left) {
+    if (w->product_groups <= left || left >= KEPT_PRODUCT_GROUPS) return 1;
+    const u32 wanted = w->closed[(w->product_groups - left - 1) % KEPT_PRODUCT_GROUPS];
+    const Warp *first = c->block->warps + w->index / WARPS_OF_GROUP * WARPS_OF_GROUP;
+    for (u32 k = 0; k < WARPS_OF_GROUP; k++)
+        if (first[k].products < wanted) return 0;
+    return 1;
+}
+
+/* WARPGROUP.DEPBAR: of the groups of this warp all but the last aux are made; 1 if so. */
+int wait_for_products(Worker *c, Warp *w, const Ins *i, u32 m) {
+    if (!is_whole_group(c, w, m)) return 0;
+    if (are_made(c, w, i->aux)) return 1;
+    Group *g = &w->group[w->current];
+    g->state = AT_MBARRIER;
+    g->mbarrier = c->launch->shared_base;
+    g->pc = c->pc;
+    g->retries = 1;
+    if (c->stream) take_step_back(c->stream);
+    return 0;
+}
+
+OPERATION(GMMA_WAIT) { wait_for_products(core, w, i, m); }
 
 /* setmaxnreg: warps give registers back to their block, which others take. */
 static u32 registers_of(const Worker *c, const Warp *w) { return w->registers ? w->registers : c->launch->registers; }

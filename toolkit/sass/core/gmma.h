@@ -42,6 +42,7 @@ MatrixDescriptor descriptor_at(const Warp *w, const Ins *i, u32 is_b);
 typedef void OnPiece(void *context, u32 n, u32 address);
 void each_piece(const MatrixDescriptor *m, int transposed, u32 first_row, u32 rows, OnPiece *act, void *context);
 
+int wait_for_products(Worker *c, Warp *w, const Ins *i, u32 m);
 void check_products(Worker *c, const Block *b);
 
 /* Registers of the sums. */

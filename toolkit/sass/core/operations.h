@@ -61,7 +61,8 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 #define CHECK_OPS(OP)                                                                     \
     OP(CHECK_LOAD) OP(CHECK_STORE) OP(CHECK_ATOMIC) OP(CHECK_COPY_ASYNC) OP(CHECK_COMMIT) \
     OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_COLLECTIVE) OP(CHECK_MATRIX_LOAD)             \
-    OP(CHECK_MATRIX_STORE)
+    OP(CHECK_MATRIX_STORE) OP(CHECK_GMMA) OP(CHECK_GMMA_ARRIVE) OP(CHECK_GMMA_WAIT)       \
+    OP(CHECK_PROXY_FENCE)
 
 #define DATA_OPS(OP)                                                                           \
     INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \
