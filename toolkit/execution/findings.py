@@ -340,7 +340,9 @@ class Wording:
             f"{second.block}, {second.location}: no fence.proxy.async between them (each thread "
             "that stored executes it, before the barrier)"
         )
-        return self._finding_of_row(row, "racecheck", "missing proxy fence", message, (first, second))
+        return self._finding_of_row(
+            row, "racecheck", "missing proxy fence", message, (first, second)
+        )
 
     def _matrix(self, row: Any, kind: str) -> Finding:
         """Finding for a descriptor that does not fit how its matrix was written."""

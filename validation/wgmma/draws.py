@@ -77,9 +77,7 @@ def _whole(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> Bytes
     return np.where(rng.random(shape) < 0.8, 0, x).astype(np.uint8) if name == "zeros" else x
 
 
-def _floats(
-    rng: np.random.Generator, kind: str, name: str, shape: tuple[int, ...]
-) -> NDArray[Any]:
+def _floats(rng: np.random.Generator, kind: str, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     exponents, fraction, bias = _FORMATS[kind]
     bits = 1 + exponents + fraction
     most = (1 << exponents) - (1 if kind == "e4m3" else 2)  # the largest finite one

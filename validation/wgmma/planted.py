@@ -45,9 +45,7 @@ class Planted:
     def launch(self) -> dict[str, Any]:
         """What `simulate` and `check` take beside the kernel."""
         a, b = matrices()
-        maps = [
-            TensorMap(x, (len(x), DEPTH), swizzle=2 * DEPTH) for x in (a, b)
-        ]
+        maps = [TensorMap(x, (len(x), DEPTH), swizzle=2 * DEPTH) for x in (a, b)]
         values = [*maps, a.view(np.uint32), b.view(np.uint32), sums(), np.int32(TILES)]
         return {"grid": 1, "block": self.threads, "arguments": values}
 
