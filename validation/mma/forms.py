@@ -6,7 +6,9 @@ Matrices are arrays of bits: A [tiles, m, k], B [tiles, n, k] (a row for each co
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -77,47 +79,43 @@ class Form:
         return f"{shape}.{self.option}.{types}" if self.option else f"{shape}.{types}"
 
 
-def _all() -> list[Form]:
-    found = []
-    for k in (8, 16):
-        for kind, sums in (("f16", "f32"), ("bf16", "f32"), ("f16", "f16")):
-            least = 75 if (kind, k) == ("f16", 8) else 80
-            found.append(Form(m=16, k=k, a=kind, b=kind, sums=sums, capability=least))
-    found += [Form(m=16, k=k, a="tf32", b="tf32", sums="f32") for k in (4, 8)]
-    for a in ("e4m3", "e5m2"):
-        for b in ("e4m3", "e5m2"):
-            for k in (16, 32):
-                for sums in ("f32", "f16"):
-                    found.append(Form(m=16, k=k, a=a, b=b, sums=sums, capability=89))
-    for bits in ("8", "4"):
-        for a in "su":
-            for b in "su":
-                for option in ("", "satfinite"):
-                    for m, k in ((8, 16), (16, 16), (16, 32)):
-                        long = k if bits == "8" else 2 * k
-                        found.append(
-                            Form(
-                                **{"m": m, "k": long, "a": a + bits, "b": b + bits},
-                                **{"sums": "s32", "option": option},
-                                capability=75 if m == 8 else 80,
-                            )
-                        )
-    for option in ("and.popc", "xor.popc"):
-        for m, k in ((8, 128), (16, 128), (16, 256)):
-            least = 75 if m == 8 and option[0] == "x" else 80
-            found.append(
-                Form(m=m, k=k, a="b1", b="b1", sums="s32", option=option, capability=least)
-            )
-    for m, k in ((8, 4), (16, 4), (16, 8), (16, 16)):
-        for option in ("", "rz", "rm", "rp"):
-            least = 80 if m == 8 else 90
-            found.append(
-                Form(m=m, k=k, a="f64", b="f64", sums="f64", option=option, capability=least)
-            )
-    return found
+def _of_reals() -> Iterator[Form]:
+    for k, (kind, sums) in product((8, 16), (("f16", "f32"), ("bf16", "f32"), ("f16", "f16"))):
+        least = 75 if (kind, k) == ("f16", 8) else 80
+        yield Form(m=16, k=k, a=kind, b=kind, sums=sums, capability=least)
+    for k in (4, 8):
+        yield Form(m=16, k=k, a="tf32", b="tf32", sums="f32")
+    for a, b, k, sums in product(("e4m3", "e5m2"), ("e4m3", "e5m2"), (16, 32), ("f32", "f16")):
+        yield Form(m=16, k=k, a=a, b=b, sums=sums, capability=89)
 
 
-FORMS = {form.name: form for form in _all()}
+def _of_integers() -> Iterator[Form]:
+    for bits, a, b, option in product((8, 4), "su", "su", ("", "satfinite")):
+        for m, k in ((8, 16), (16, 16), (16, 32)):
+            yield Form(
+                m=m,
+                k=k * 8 // bits,
+                a=f"{a}{bits}",
+                b=f"{b}{bits}",
+                sums="s32",
+                option=option,
+                capability=75 if m == 8 else 80,
+            )
+
+
+def _of_bits() -> Iterator[Form]:
+    for option, (m, k) in product(("and.popc", "xor.popc"), ((8, 128), (16, 128), (16, 256))):
+        least = 75 if m == 8 and option.startswith("xor") else 80
+        yield Form(m=m, k=k, a="b1", b="b1", sums="s32", option=option, capability=least)
+
+
+def _of_doubles() -> Iterator[Form]:
+    for (m, k), option in product(((8, 4), (16, 4), (16, 8), (16, 16)), ("", "rz", "rm", "rp")):
+        least = 80 if m == 8 else 90
+        yield Form(m=m, k=k, a="f64", b="f64", sums="f64", option=option, capability=least)
+
+
+FORMS = {form.name: form for form in (*_of_reals(), *_of_integers(), *_of_bits(), *_of_doubles())}
 
 
 def source(form: Form) -> str:

@@ -1,15 +1,18 @@
 """Random products of every form on a GPU, which the simulator repeats.
 
-    python -m validation.mma.random_products record   on a GPU: digests of its results
-    python -m validation.mma.random_products compare  the simulator's, beside them
+    python -m validation.mma.random_products record   on a GPU: what differs, and digests
+    python -m validation.mma.random_products compare  the simulator's digests, beside those
+    python -m validation.mma.random_products table    outputs and mismatches of the record
 
-Operands are drawn by a seed. The record has a digest of the results of each form and class.
+Operands are drawn by a seed. `record` multiplies on the GPU and in the simulator. For each form and
+class it keeps the number of outputs, that of those that differ, and a digest of the GPU's.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -83,7 +86,8 @@ def _real(
     one = found.dtype.type(1)
     field = rng.integers(max(low, 0), min(high, top - 1) + 1, shape).astype(found.dtype)
     kept = found & ~found.dtype.type(top << fraction_bits)
-    return (kept | field << (one * fraction_bits)).astype(found.dtype)
+    bits: Array = (kept | field << (one * fraction_bits)).astype(found.dtype)
+    return bits
 
 
 def _bias(kind: str) -> int:
@@ -235,22 +239,32 @@ def digest(sums: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(sums).tobytes()).hexdigest()[:16]
 
 
-def results(compute: Callable[[Form, Operands], Array], forms: Iterable[Form]) -> Iterator[Any]:
-    """Rows of the record."""
+def row(form: Form, name: str, sums: Array, mismatches: int) -> dict[str, Any]:
+    """One row of the record."""
+    return {
+        "form": form.name,
+        "class": name,
+        "outputs": sums.size,
+        "mismatches": mismatches,
+        "digest": digest(sums),
+    }
+
+
+def of_forms(forms: Iterable[Form]) -> Iterator[dict[str, Any]]:
+    """Rows of the record as the simulator computes them."""
     for form in forms:
         for name in classes(form):
-            sums = compute(form, operands(form, name))
-            yield {
-                "form": form.name,
-                "class": name,
-                "outputs": sums.size,
-                "digest": digest(sums),
-            }
+            yield row(form, name, of_simulator(form, operands(form, name)), 0)
 
 
 def record() -> None:
+    rows = []
     with Gpu() as gpu:
-        rows = list(results(lambda form, given: of_gpu(gpu, form, given), FORMS.values()))
+        for form in FORMS.values():
+            for name in classes(form):
+                given = operands(form, name)
+                sums, own = of_gpu(gpu, form, given), of_simulator(form, given)
+                rows.append(row(form, name, sums, int((sums != own).sum())))
         about = {"device": gpu.device.name, "seed": SEED, "numpy": np.__version__}
     recordings.write(RECORD, {"about": about, "rows": rows})
 
@@ -260,27 +274,49 @@ def recorded() -> list[dict[str, Any]]:
     return found
 
 
+def _shown(count: int) -> str:
+    return f"{count:,}" if count else "-"
+
+
+def table() -> str:
+    """Outputs of each class and family of forms, and how many of them differ."""
+    rows = list(dict.fromkeys([*REAL_CLASSES, *INTEGER_CLASSES]))
+    counts = Counter[tuple[str, str]]()
+    wrong = Counter[str]()
+    for one in recorded():
+        family = FORMS[one["form"]].family
+        counts[family, one["class"]] += one["outputs"]
+        wrong[family] += one["mismatches"]
+    lines = [("", list(wrong))]
+    lines += [(name, [_shown(counts[family, name]) for family in wrong]) for name in rows]
+    lines += [("mismatches", list(map(str, wrong.values())))]
+    text = [f"{name:13}" + "".join(f"{x:>11}" for x in cells) for name, cells in lines]
+    return "\n".join([*text, f"{counts.total():,} outputs, {wrong.total()} mismatches"])
+
+
 def compare(names: Iterable[str]) -> int:
     """Print each form and class whose results differ from the record, and how many do not."""
     wanted = {(row["form"], row["class"]): row for row in recorded()}
     outputs = differing = 0
-    for row in results(of_simulator, [FORMS[name] for name in names]):
-        same = wanted[row["form"], row["class"]] == row
-        outputs += row["outputs"]
-        if not same:
+    for one in of_forms([FORMS[name] for name in names]):
+        outputs += one["outputs"]
+        if wanted[one["form"], one["class"]] != one:
             differing += 1
-            print(f"{row['form']}, {row['class']}: another digest")
+            print(f"{one['form']}, {one['class']}: another digest")
     print(f"{outputs:,} outputs; {differing} digests differ")
     return 1 if differing else 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m validation.mma.random_products")
-    parser.add_argument("what", choices=["record", "compare"])
+    parser.add_argument("what", choices=["record", "compare", "table"])
     parser.add_argument("forms", nargs="*", default=list(FORMS), help="only these; by default all")
     chosen = parser.parse_args()
     if chosen.what == "record":
         record()
+        return 0
+    if chosen.what == "table":
+        print(table())
         return 0
     return compare(chosen.forms)
 

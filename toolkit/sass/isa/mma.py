@@ -24,7 +24,7 @@ OF_A, OF_B, OF_C, OF_D, ROWS, LENGTH = range(0, 48, 8)
 COLUMNS = 8
 LANES = 32
 WORD_BITS = 32
-LAYOUTS = ({(), ("ROW",)}, {(), ("COL",)}, {()})  # of A, B and C
+LAYOUTS: tuple[set[tuple[str, ...]], ...] = ({(), ("ROW",)}, {(), ("COL",)}, {()})  # of A, B, C
 
 
 def _shapes(names: str) -> dict[str, tuple[int, int]]:
@@ -66,7 +66,7 @@ def sums_of(capability: int, kind: str) -> Sums | None:
     """How `capability` (90 of sm_90) sums products of elements of `kind`; None where it cannot.
 
     Measured on an H100 for sm_90. Others as published: Khattak and Mikaitis (arXiv 2512.07004,
-    recorded results of A100, A2, Ada, L40S and B200), MMA-Sim (arXiv 2511.10909; Turing and sm_120).
+    results of A100, A2, Ada, L40S and B200) and MMA-Sim (arXiv 2511.10909; Turing, sm_120).
     """
     hopper = capability >= 90
     if kind in ("E4M3", "E5M2"):
@@ -78,7 +78,10 @@ def sums_of(capability: int, kind: str) -> Sums | None:
     return Sums(block=16, fraction=25) if hopper else Sums(block=8, fraction=24)
 
 
-@opcode("HMMA", modifiers=f"884 {' '.join(HALVES)} F32 F16 BF16 TF32 SP STEP0 STEP1 STEP2 STEP3")
+@opcode(
+    "HMMA",
+    modifiers=f"884 {' '.join(HALVES)} 16832 F32 F16 BF16 TF32 SP STEP0 STEP1 STEP2 STEP3",
+)
 def hmma(i: Lowering) -> None:
     """sums, A, B, sums so far"""
     refuse_sparse(i)
@@ -123,7 +126,7 @@ def real(
     product(i, "MMA", shapes, kinds, half=half, more=more)
 
 
-@opcode("IMMA", modifiers=f"{' '.join(INTEGERS)} S8 U8 S4 U4 SAT SP")
+@opcode("IMMA", modifiers=f"{' '.join(INTEGERS)} 168128 S8 U8 S4 U4 SAT SP")
 def imma(i: Lowering) -> None:
     """sums, A, B, sums so far; .SAT clamps the result"""
     refuse_sparse(i)
