@@ -41,6 +41,21 @@ def test_a_product_is_right_and_has_no_finding(kernel, kind, shape, blocks):
     assert check(one.source, kernel, **one.launch).findings == ()
 
 
+@pytest.mark.parametrize(
+    ("kernel", "kind", "shape", "instructions", "wavefronts"),
+    [  # as Nsight Compute counted them on an H200
+        ("specialised", "F16", (512, 512, 512), 4096, 49152),
+        ("plain", "BF16", (512, 256, 384), 1536, 18432),
+        ("left_in_registers", "F16", (256, 256, 256), 512, 4096),
+    ],
+)
+def test_products_and_their_wavefronts_are_counted(kernel, kind, shape, instructions, wavefronts):
+    one = product(kernel, *shape, kind=kind)
+    counters = simulate(one.source, kernel, **one.launch).counters
+    assert counters["sm__inst_executed_pipe_tensor_op_gmma.sum"] == instructions
+    assert counters["sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum"] == wavefronts
+
+
 def compiled(one):
     return compile_kernel(one.source, one.kernel, target="sm_90", defines=one.launch["defines"])
 
