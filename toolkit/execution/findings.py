@@ -84,6 +84,16 @@ _BULK_REMEDIES = {
     ),
     watch.WRITE_AFTER_WRITE: "the later write does not wait for the earlier one",
 }
+_PRODUCT_REMEDIES = {
+    watch.WRITE_AFTER_READ: (
+        "the writer does not come after a wgmma.wait_group for the group of that read"
+    ),
+}
+_ASYNC_REMEDIES = {watch.IS_BULK: _BULK_REMEDIES, watch.IS_PRODUCT: _PRODUCT_REMEDIES}
+_ACTIONS = {
+    "LDGSTS": "asynchronous copy",
+    **dict.fromkeys(("HGMMA", "QGMMA", "IGMMA", "BGMMA"), "read by wgmma"),
+}
 _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is none
 
 
@@ -357,10 +367,9 @@ def _block_of_malloc(row: Any) -> tuple[int, int]:
 
 def _missing_order(row: Any, memory: str | None) -> str:
     """Reason why the two accesses of a hazard are not ordered."""
-    if row["is_async"] == watch.IS_PRODUCT and row["kind"] == watch.WRITE_AFTER_READ:
-        return "the writer does not come after a wgmma.wait_group for the group of that read"
-    if row["is_async"] == watch.IS_BULK:
-        return _BULK_REMEDIES[int(row["kind"])]
+    remedies = _ASYNC_REMEDIES.get(int(row["is_async"]), {})
+    if remedy := remedies.get(int(row["kind"])):
+        return remedy
     if row["is_async"] == watch.IS_ASYNC:
         return "a copy that its thread did not wait for (cp.async.wait)"
     if memory == "global":
@@ -379,12 +388,10 @@ def place(memory: str | None, buffer: str | None, address: int | None) -> str:
 def _action(instruction: Instruction) -> str:
     """Name of the action of an instruction on memory."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode == "LDGSTS":
-        return "asynchronous copy"
+    if opcode in _ACTIONS:
+        return _ACTIONS[opcode]
     if opcode.startswith(("UTMA", "UBLK")):
         return "bulk copy"
-    if opcode.endswith("GMMA"):
-        return "read by wgmma"
     if opcode == "SYNCS":
         if "EXCH" in modifiers:
             return "initialization of an mbarrier"

@@ -41,9 +41,9 @@ from toolkit.execution.findings import (
     Tool,
     folded,
 )
-from toolkit.execution.product_findings import ProductWording
 from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
 from toolkit.execution.limits import check_limits
+from toolkit.execution.product_findings import ProductWording
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
 from toolkit.frontends.prepared import Grid

@@ -35,7 +35,7 @@ def compiled(source: str, options: Sequence[str], name: str) -> bytes:
                 source,
                 options=[*LANGUAGE_OPTIONS, *options],
                 no_extern_c=True,
-                arch=_architecture(driver, source),
+                **_architecture(driver, source),
             )
             return image
     except driver.CompileError as error:
@@ -47,12 +47,12 @@ def compiled(source: str, options: Sequence[str], name: str) -> bytes:
         ) from None
 
 
-def _architecture(driver: Any, source: str) -> str | None:
-    """sm_90a where a source needs it on this GPU; None: PyCUDA chooses."""
+def _architecture(driver: Any, source: str) -> dict[str, str]:
+    """sm_90a where a source needs it on this GPU, as an argument; else PyCUDA chooses."""
     if with_features("sm_90", source) == "sm_90":
-        return None
+        return {}
     major, minor = driver.Context.get_device().compute_capability()
-    return with_features(f"sm_{major}{minor}", source)
+    return {"arch": with_features(f"sm_{major}{minor}", source)}
 
 
 def nvcc_version() -> str:
