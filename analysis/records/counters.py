@@ -208,7 +208,7 @@ _PRODUCTS = {
     "hmma": ("HMMA", "QMMA", "HGMMA", "QGMMA"),
     "imma": ("IMMA", "BMMA", "IGMMA", "BGMMA"),
     "dmma": ("DMMA",),
-    "gmma": ("HGMMA", "QGMMA"),
+    "gmma": ("HGMMA", "QGMMA", "IGMMA", "BGMMA"),
 }
 _ON_TENSOR_CORES = {opcode for opcodes in _PRODUCTS.values() for opcode in opcodes}
 
@@ -242,6 +242,15 @@ def _of_tensor_cores() -> Iterable[Counter]:
             short=operation.upper(),
             of=_executed(*opcodes),
         )
+    yield _counter(
+        "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_gmma",
+        "wavefronts of wgmma's reads of shared memory",
+        MetricUnit.WAVEFRONTS,
+        Group.SHARED,
+        lambda i: i.wavefronts if i.opcode in _PRODUCTS["gmma"] else 0,
+        only_with="tensor cores",
+        is_asked_for=False,
+    )
 
 
 def _of_cached_memory() -> Iterable[Counter]:

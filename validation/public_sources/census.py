@@ -143,7 +143,7 @@ def _by_nvcc(
     if kept and (failed := kept.with_name(f"{kept.name}.err")).exists():
         return failed.read_text(encoding="utf-8"), None
     try:
-        image = compile_with_nvcc(
+        image, _ = compile_with_nvcc(
             text, name=path.name, folder=path.parent, arch=ARCH, options=options
         )
     except ToolkitError as error:

@@ -47,7 +47,7 @@ class Product:
     def bound(self) -> float:
         """Upper bound on errors of the sums, each of which is cut off."""
         terms = np.abs(self.a.astype(np.float64)) @ np.abs(self.b.astype(np.float64)).T
-        return float(terms.max()) * TYPES[self.kind][1] * (self.a.shape[1] / 8 + 1)
+        return float(terms.max() * TYPES[self.kind][1] * (self.a.shape[1] / 8 + 1))
 
 
 def values(shape: tuple[int, int], kind: str, seed: int) -> NDArray[Any]:

@@ -323,6 +323,16 @@ OPERATION(GMMA) {
 /* WARPGROUP.ARRIVE: registers are ready, as all instructions before this one are complete. */
 OPERATION(GMMA_ARRIVE) { is_whole_group(core, w, m); }
 
+/* The warp executes its instruction again, once another one has done something. */
+static void wait_here(Worker *c, Warp *w) {
+    Group *g = &w->group[w->current];
+    g->state = AT_MBARRIER;
+    g->mbarrier = c->launch->shared_base;
+    g->pc = c->pc;
+    g->retries = 1;
+    if (c->stream) take_step_back(c->stream);
+}
+
 /* True if all warps of the group made the products for which this one waits: hardware makes them together, so
  * that what one warp then tells others holds for all four. */
 static int are_made(const Worker *c, const Warp *w, u32 left) {
@@ -338,12 +348,7 @@ static int are_made(const Worker *c, const Warp *w, u32 left) {
 int wait_for_products(Worker *c, Warp *w, const Ins *i, u32 m) {
     if (!is_whole_group(c, w, m)) return 0;
     if (are_made(c, w, i->aux)) return 1;
-    Group *g = &w->group[w->current];
-    g->state = AT_MBARRIER;
-    g->mbarrier = c->launch->shared_base;
-    g->pc = c->pc;
-    g->retries = 1;
-    if (c->stream) take_step_back(c->stream);
+    wait_here(c, w);
     return 0;
 }
 
@@ -357,19 +362,21 @@ OPERATION(REGISTERS_GIVE) {
     core->block->spare_registers += (i32)registers_of(core, w) - (i32)i->aux;
     w->registers = i->aux;
     core->changes++;
+    core->phases++;
 }
 
-/* pd[0]: there were as many; else the warp asks again. */
+/* pd[0]: there were as many, which hardware asks again and again: here the warp waits for them. */
 OPERATION(REGISTERS_TAKE) {
     if (!is_whole_group(core, w, m)) return;
     const i32 wanted = (i32)i->aux - (i32)registers_of(core, w);
-    const int got = wanted <= core->block->spare_registers;
-    if (got) {
-        core->block->spare_registers -= wanted;
-        w->registers = i->aux;
-        core->changes++;
-    } else w->ends_slice = core->asked_again = 1;
-    WRITE_PREDICATE(0, got ? FULL : 0);
+    if (wanted > core->block->spare_registers) {
+        wait_here(core, w);
+        return;
+    }
+    core->block->spare_registers -= wanted;
+    w->registers = i->aux;
+    core->changes++;
+    WRITE_PREDICATE(0, FULL);
 }
 
 /* The warps of each group have multiplied as often as each other; else hardware waits for ever. */
