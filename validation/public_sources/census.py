@@ -37,7 +37,6 @@ MOST_NAMES = 3  # instantiations of a template that are tried
 _LIMIT = "did not end within"  # in the message of a launch that exceeds them
 # Why a kernel is counted apart: its code, or what it includes, has one of these.
 APART = {
-    "tensor cores": ("wmma", "mma.sync", "HMMA", "wgmma", "ldmatrix", "mma::", "nvcuda", "MMA_"),
     "cutlass or cute": ("cute/", "cutlass/"),
     "dynamic parallelism": ("cudaLaunchDevice", "cdp"),
 }
