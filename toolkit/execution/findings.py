@@ -11,7 +11,7 @@ from toolkit.machine_code.instruction import Instruction
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.core.binding import LANES, Fault
-from toolkit.sass.faults import SWIZZLED, coordinates, describe
+from toolkit.sass.faults import coordinates, describe
 from toolkit.sass.machine import BoundLaunch
 from toolkit.sass.translate import Translated
 
@@ -84,24 +84,15 @@ _BULK_REMEDIES = {
     ),
     watch.WRITE_AFTER_WRITE: "the later write does not wait for the earlier one",
 }
-_OF_MATRICES = {
-    watch.OTHER_SWIZZLE: "swizzle mismatch",
-    watch.MISALIGNED_MATRIX: "misaligned matrix",
+_PRODUCT_REMEDIES = {
+    watch.WRITE_AFTER_READ: (
+        "the writer does not come after a wgmma.wait_group for the group of that read"
+    ),
 }
-_OF_REGISTERS = {
-    watch.EARLY_RESULT: (
-        "early read of a result",
-        "it reads what wgmma at {line} may not have written yet: no wgmma.wait_group between them",
-    ),
-    watch.EARLY_CHANGE: (
-        "early write of an operand",
-        "it overwrites a register of wgmma at {line}, which may still use it: no wgmma.wait_group "
-        "between them",
-    ),
-    watch.NO_ARRIVE: (
-        "missing wgmma.fence",
-        "it uses registers that other instructions wrote: no wgmma.fence between them",
-    ),
+_ASYNC_REMEDIES = {watch.IS_BULK: _BULK_REMEDIES, watch.IS_PRODUCT: _PRODUCT_REMEDIES}
+_ACTIONS = {
+    "LDGSTS": "asynchronous copy",
+    **dict.fromkeys(("HGMMA", "QGMMA", "IGMMA", "BGMMA"), "read by wgmma"),
 }
 _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is none
 
@@ -206,12 +197,6 @@ class Wording:
             return self._dropped(row)
         if kind in UNDEFINED_SHUFFLES:
             return self._shuffle(row)
-        if kind == watch.NO_PROXY_FENCE:
-            return self._unfenced(row)
-        if kind in _OF_MATRICES:
-            return self._matrix(row, _OF_MATRICES[kind])
-        if kind in _OF_REGISTERS:
-            return self._registers(row, *_OF_REGISTERS[kind])
         if kind in _OF_CLUSTERS:
             return self._unfinished(row, *_OF_CLUSTERS[kind])
         return self._barrier(row, *_BARRIERS[kind])
@@ -270,7 +255,7 @@ class Wording:
         owner = f" of block {self._owner(row)}" if in_cluster else ""
         second_block = f" of block {second.block}"
         message = (
-            f"{long} hazard on {_place(memory, buffer, address)}{owner}: {first.what} by thread "
+            f"{long} hazard on {place(memory, buffer, address)}{owner}: {first.what} by thread "
             f"{first.thread}{first_block}, {first.location}; {second.what} by thread "
             f"{second.thread}{second_block}, {second.location}: {_missing_order(row, memory)}"
         )
@@ -279,7 +264,7 @@ class Wording:
     def _unwritten(self, row: Any) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"])
         message = (
-            f"uninitialized read of {_place(*self._memory(row))}, which no thread has written: "
+            f"uninitialized read of {place(*self._memory(row))}, which no thread has written: "
             f"thread {access.thread} of block {access.block}, {access.location}"
         )
         return self._finding_of_row(row, "initcheck", "uninitialized read", message, (access,))
@@ -321,63 +306,11 @@ class Wording:
             why += f" at {end.location}: no cluster barrier between them"
         memory, _, address = self._memory(row)
         message = (
-            f"cluster error: {kind}: {first.what} of {_place(memory, None, address)} of block "
+            f"cluster error: {kind}: {first.what} of {place(memory, None, address)} of block "
             f"{self._owner(row)} by thread {first.thread} of block {first.block}, "
             f"{first.location}: that block {why}"
         )
         return self._finding_of_row(row, "synccheck", kind, message, tuple(accesses))
-
-    def _pair(self, row: Any) -> tuple[ThreadAction, ThreadAction]:
-        first = self._access(row["pc_before"], row["block_before"], row["thread_before"])
-        return first, self._access(row["pc"], row["block"], row["thread"])
-
-    def _unfenced(self, row: Any) -> Finding:
-        """Finding for a store that the async proxy may not see."""
-        first, second = self._pair(row)
-        message = (
-            f"missing fence on {_place(*self._memory(row))}: {first.what} by thread "
-            f"{first.thread}, {first.location}; {second.what} by thread {second.thread} of block "
-            f"{second.block}, {second.location}: no fence.proxy.async between them (each thread "
-            "that stored executes it, before the barrier)"
-        )
-        return self._finding_of_row(
-            row, "racecheck", "missing proxy fence", message, (first, second)
-        )
-
-    def _matrix(self, row: Any, kind: str) -> Finding:
-        """Finding for a descriptor that does not fit how its matrix was written."""
-        first, second = self._pair(row)
-        number = int(row["is_async"])
-        if row["kind"] == watch.OTHER_SWIZZLE:
-            how = (
-                f"the descriptor has {SWIZZLED[number & 0xFFFF]} and the copy wrote with "
-                f"{SWIZZLED[number >> 16]}, or the base offset is not 0"
-            )
-        else:
-            how = (
-                f"the descriptor starts at byte {number - self._bound.shared_base:,}, whose rows "
-                "are not where the pattern of its swizzle begins: align the tile to 1,024 bytes "
-                "(512, 256 for swizzles of 64, 32), or set the base offset"
-            )
-        message = (
-            f"{kind} on {_place(*self._memory(row))}: {first.what} by thread {first.thread}, "
-            f"{first.location}; {second.what} by thread {second.thread} of block {second.block}, "
-            f"{second.location}: {how}"
-        )
-        return self._finding_of_row(row, "memcheck", kind, message, (first, second))
-
-    def _registers(self, row: Any, kind: str, meaning: str) -> Finding:
-        """Finding for registers that products of a warpgroup use."""
-        access = self._access(row["pc"], row["block"], row["thread"], kind)
-        accesses, line = [access], ""
-        if row["pc_before"] != watch.NOBODY:
-            first = self._access(row["pc_before"], row["block"], row["thread_before"])
-            accesses, line = [first, access], first.location
-        message = (
-            f"register R{int(row['address'])}: {kind}: thread {access.thread} of block "
-            f"{access.block}, {access.location}: {meaning.format(line=line)}"
-        )
-        return self._finding_of_row(row, "racecheck", kind, message, tuple(accesses))
 
     def _owner(self, row: Any) -> tuple[int, int, int]:
         """Index of the block whose shared memory was accessed."""
@@ -434,10 +367,9 @@ def _block_of_malloc(row: Any) -> tuple[int, int]:
 
 def _missing_order(row: Any, memory: str | None) -> str:
     """Reason why the two accesses of a hazard are not ordered."""
-    if row["is_async"] == watch.IS_PRODUCT and row["kind"] == watch.WRITE_AFTER_READ:
-        return "the writer does not come after a wgmma.wait_group for the group of that read"
-    if row["is_async"] == watch.IS_BULK:
-        return _BULK_REMEDIES[int(row["kind"])]
+    remedies = _ASYNC_REMEDIES.get(int(row["is_async"]), {})
+    if remedy := remedies.get(int(row["kind"])):
+        return remedy
     if row["is_async"] == watch.IS_ASYNC:
         return "a copy that its thread did not wait for (cp.async.wait)"
     if memory == "global":
@@ -449,19 +381,17 @@ def _missing_order(row: Any, memory: str | None) -> str:
     return "no __syncthreads() between them"
 
 
-def _place(memory: str | None, buffer: str | None, address: int | None) -> str:
+def place(memory: str | None, buffer: str | None, address: int | None) -> str:
     return f"{memory} memory at byte {address:,}" + (f" of {buffer}" if buffer else "")
 
 
 def _action(instruction: Instruction) -> str:
     """Name of the action of an instruction on memory."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode == "LDGSTS":
-        return "asynchronous copy"
+    if opcode in _ACTIONS:
+        return _ACTIONS[opcode]
     if opcode.startswith(("UTMA", "UBLK")):
         return "bulk copy"
-    if opcode.endswith("GMMA"):
-        return "read by wgmma"
     if opcode == "SYNCS":
         if "EXCH" in modifiers:
             return "initialization of an mbarrier"

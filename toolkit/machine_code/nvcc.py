@@ -39,7 +39,9 @@ _NOT_ALONE = re.compile(r"(?:-rdc|--relocatable-device-code|-dc\b|--device-c\b|-
 def compile_with_nvcc(
     source: str, *, name: str, folder: Path | None, arch: str, options: Sequence[str]
 ) -> tuple[bytes, str]:
-    """The cubin of a source, and what the compiler said. Raises CompileError where nvcc refuses it, UnavailableError without.
+    """The cubin of a source, and what the compiler said.
+
+    Raises CompileError where nvcc refuses it, UnavailableError without.
 
     The text is compiled, whatever its file holds meanwhile; its own headers are in `folder`.
     """
