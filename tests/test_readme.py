@@ -34,7 +34,7 @@ def test_it_is_short_and_states_limits_and_held_out_errors_first():
     assert len(README.splitlines()) <= 110
     first = README.partition("## Two commands")[0]
     assert len(first.splitlines()) <= 30
-    for limit in ("No tensor cores", "Hopper only"):
+    for limit in ("not sparse products and tcgen05", "Hopper only"):
         assert limit in first
     quoted = [line for line in first.splitlines() if re.search(r"\d%", line)]
     held_out = [line for line in quoted if "held out" in line]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from analysis.comparison.lines import LineChange, line_changes
 from analysis.comparison.scorecard import TOLERANCES, within
-from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES
+from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES, OF_TENSOR_CORES
 from analysis.records.description import MetricUnit
 from analysis.records.profile import Counted, Grade, Launched, LineCounters, Simulated
 from analysis.vocabulary import Vocabulary
@@ -211,7 +211,8 @@ def _unmodelled(counters: Counts) -> dict[str, int]:
 
 
 def _with_copies(own: Counts, other: Counts) -> Counts:
-    absent = {name: 0 for name in OF_BULK_COPIES if own and name in other and name not in own}
+    optional = (*OF_BULK_COPIES, *OF_TENSOR_CORES)
+    absent = {name: 0 for name in optional if own and name in other and name not in own}
     return {**own, **absent}
 
 

@@ -105,8 +105,8 @@ class Counter(Metric):
     of_traffic: Callable[[Traffic], float] | None = field(repr=False, default=None)
     #: The waits whose polls increase it.
     polled_at: frozenset[Wait] = frozenset()
-    #: True if it is counted only for launches with bulk copies.
-    is_of_bulk_copies: bool = False
+    #: What a launch must have for it to be counted: bulk copies, tensor cores; None: any launch.
+    only_with: Literal["bulk copies", "tensor cores"] | None = None
     #: True if `profile` asks Nsight Compute for it.
     is_asked_for: bool = True
 
@@ -202,6 +202,57 @@ def _of_instructions() -> Iterable[Counter]:
         )
 
 
+# Opcodes by what Nsight Compute counts them as, on an H200 and, of warpgroups, an H100. It has no
+# counter for products of bits.
+_PRODUCTS = {
+    "hmma": ("HMMA", "QMMA", "HGMMA", "QGMMA"),
+    "imma": ("IMMA", "BMMA", "IGMMA", "BGMMA"),
+    "dmma": ("DMMA",),
+    "gmma": ("HGMMA", "QGMMA", "IGMMA", "BGMMA"),
+}
+_ON_TENSOR_CORES = {opcode for opcodes in _PRODUCTS.values() for opcode in opcodes}
+
+
+def _executed(*opcodes: str) -> Callable[[InstructionCounts], int]:
+    """Function that counts the warps that execute one of these opcodes."""
+
+    def count(i: InstructionCounts) -> int:
+        return i.executed if i.opcode in opcodes else 0
+
+    return count
+
+
+def _of_tensor_cores() -> Iterable[Counter]:
+    of_warps = partial(
+        _counter,
+        unit=MetricUnit.INSTRUCTIONS,
+        group=Group.INSTRUCTIONS,
+        only_with="tensor cores",
+        is_asked_for=False,  # no rung multiplies on tensor cores
+    )
+    yield of_warps(
+        "sm__inst_executed_pipe_tensor",
+        "warp instructions on tensor cores",
+        of=_executed(*_ON_TENSOR_CORES),
+    )
+    for operation, opcodes in _PRODUCTS.items():
+        yield of_warps(
+            f"sm__inst_executed_pipe_tensor_op_{operation}",
+            f"warp instructions on tensor cores that count as {operation.upper()}",
+            short=operation.upper(),
+            of=_executed(*opcodes),
+        )
+    yield _counter(
+        "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_gmma",
+        "wavefronts of wgmma's reads of shared memory",
+        MetricUnit.WAVEFRONTS,
+        Group.SHARED,
+        lambda i: i.wavefronts if i.opcode in _PRODUCTS["gmma"] else 0,
+        only_with="tensor cores",
+        is_asked_for=False,
+    )
+
+
 def _of_cached_memory() -> Iterable[Counter]:
     for short, action in _SIDES:
         # an asynchronous copy into shared memory is a global load as well
@@ -266,7 +317,7 @@ def _of_bulk_copies() -> Iterable[Counter]:
             Group.BELOW_L1,
             _memory("global", actions, "sectors"),
             hint="counted by the simulator alone",
-            is_of_bulk_copies=True,
+            only_with="bulk copies",
             is_asked_for=False,
         )
 
@@ -310,6 +361,7 @@ ALL_COUNTERS: Mapping[str, Counter] = MappingProxyType(
         counter.tag: counter
         for family in (
             _of_instructions,
+            _of_tensor_cores,
             _of_cached_memory,
             _of_shared_memory,
             _of_bulk_copies,
@@ -325,19 +377,26 @@ def _those(is_one: Callable[[Counter], bool]) -> Mapping[str, Counter]:
 
 
 MODELLED = _those(lambda one: one.counter_class == CounterClass.MODELLED)
-OF_BULK_COPIES = _those(lambda one: one.is_of_bulk_copies)
+OF_BULK_COPIES = _those(lambda one: one.only_with == "bulk copies")
+OF_TENSOR_CORES = _those(lambda one: one.only_with == "tensor cores")
 #: What is counted of every launch.
-COUNTERS = _those(lambda one: one.of is not None and not one.is_of_bulk_copies)
+COUNTERS = _those(lambda one: one.of is not None and one.only_with is None)
 
 
 def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
     """Sums of the counters over instructions: every name in `COUNTERS`, including zeros.
 
-    They include the counters of `OF_BULK_COPIES` if there are bulk copies.
+    They include the counters of `OF_BULK_COPIES` if there are bulk copies, and of `OF_TENSOR_CORES`
+    if there are matrix products.
     """
     listed = tuple(instructions)
     has_bulk = any(i.action is not None and i.action.startswith("bulk") for i in listed)
-    named = {**COUNTERS, **(OF_BULK_COPIES if has_bulk else {})}
+    has_products = any(i.opcode in _ON_TENSOR_CORES for i in listed)
+    named = {
+        **COUNTERS,
+        **(OF_BULK_COPIES if has_bulk else {}),
+        **(OF_TENSOR_CORES if has_products else {}),
+    }
     return {name: sum(map(c.of, listed)) for name, c in named.items() if c.of is not None}
 
 

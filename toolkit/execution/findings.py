@@ -68,6 +68,8 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.ARRIVALS: ("synccheck", "invalid arrivals"),
     machine.PARTIAL_WARP: ("synccheck", "divergent thread(s) in warp"),
     machine.DEADLOCK: ("synccheck", "deadlock"),
+    machine.DESCRIPTOR: ("memcheck", "out of bounds"),
+    machine.PARTIAL_GROUP: ("synccheck", "divergent thread(s) in warp"),
 }
 DROPPED = {
     watch.OUT_OF_BOUNDS: machine.OUT_OF_BOUNDS,
@@ -81,6 +83,16 @@ _BULK_REMEDIES = {
         "the writer does not wait for an arrival at an mbarrier after the read"
     ),
     watch.WRITE_AFTER_WRITE: "the later write does not wait for the earlier one",
+}
+_PRODUCT_REMEDIES = {
+    watch.WRITE_AFTER_READ: (
+        "the writer does not come after a wgmma.wait_group for the group of that read"
+    ),
+}
+_ASYNC_REMEDIES = {watch.IS_BULK: _BULK_REMEDIES, watch.IS_PRODUCT: _PRODUCT_REMEDIES}
+_ACTIONS = {
+    "LDGSTS": "asynchronous copy",
+    **dict.fromkeys(("HGMMA", "QGMMA", "IGMMA", "BGMMA"), "read by wgmma"),
 }
 _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is none
 
@@ -243,7 +255,7 @@ class Wording:
         owner = f" of block {self._owner(row)}" if in_cluster else ""
         second_block = f" of block {second.block}"
         message = (
-            f"{long} hazard on {_place(memory, buffer, address)}{owner}: {first.what} by thread "
+            f"{long} hazard on {place(memory, buffer, address)}{owner}: {first.what} by thread "
             f"{first.thread}{first_block}, {first.location}; {second.what} by thread "
             f"{second.thread}{second_block}, {second.location}: {_missing_order(row, memory)}"
         )
@@ -252,7 +264,7 @@ class Wording:
     def _unwritten(self, row: Any) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"])
         message = (
-            f"uninitialized read of {_place(*self._memory(row))}, which no thread has written: "
+            f"uninitialized read of {place(*self._memory(row))}, which no thread has written: "
             f"thread {access.thread} of block {access.block}, {access.location}"
         )
         return self._finding_of_row(row, "initcheck", "uninitialized read", message, (access,))
@@ -294,7 +306,7 @@ class Wording:
             why += f" at {end.location}: no cluster barrier between them"
         memory, _, address = self._memory(row)
         message = (
-            f"cluster error: {kind}: {first.what} of {_place(memory, None, address)} of block "
+            f"cluster error: {kind}: {first.what} of {place(memory, None, address)} of block "
             f"{self._owner(row)} by thread {first.thread} of block {first.block}, "
             f"{first.location}: that block {why}"
         )
@@ -355,8 +367,9 @@ def _block_of_malloc(row: Any) -> tuple[int, int]:
 
 def _missing_order(row: Any, memory: str | None) -> str:
     """Reason why the two accesses of a hazard are not ordered."""
-    if row["is_async"] == watch.IS_BULK:
-        return _BULK_REMEDIES[int(row["kind"])]
+    remedies = _ASYNC_REMEDIES.get(int(row["is_async"]), {})
+    if remedy := remedies.get(int(row["kind"])):
+        return remedy
     if row["is_async"] == watch.IS_ASYNC:
         return "a copy that its thread did not wait for (cp.async.wait)"
     if memory == "global":
@@ -368,15 +381,15 @@ def _missing_order(row: Any, memory: str | None) -> str:
     return "no __syncthreads() between them"
 
 
-def _place(memory: str | None, buffer: str | None, address: int | None) -> str:
+def place(memory: str | None, buffer: str | None, address: int | None) -> str:
     return f"{memory} memory at byte {address:,}" + (f" of {buffer}" if buffer else "")
 
 
 def _action(instruction: Instruction) -> str:
     """Name of the action of an instruction on memory."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode == "LDGSTS":
-        return "asynchronous copy"
+    if opcode in _ACTIONS:
+        return _ACTIONS[opcode]
     if opcode.startswith(("UTMA", "UBLK")):
         return "bulk copy"
     if opcode == "SYNCS":

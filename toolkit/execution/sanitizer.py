@@ -39,11 +39,11 @@ from toolkit.execution.findings import (
     UNDEFINED_SHUFFLES,
     Finding,
     Tool,
-    Wording,
     folded,
 )
 from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
 from toolkit.execution.limits import check_limits
+from toolkit.execution.product_findings import ProductWording
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
 from toolkit.frontends.prepared import Grid
@@ -242,7 +242,7 @@ def _check(
     in_cluster = watch.follows_clusters(translated)
     launch = watched(translated, bound, unwritten)
     raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=progress.add)
-    words = Wording(translated, bound)
+    words = ProductWording(translated, bound)
     rows = [row for row in raw.findings if words.is_mistake(row)]
     shuffles = [row for row in rows if row["kind"] in UNDEFINED_SHUFFLES]
     if (

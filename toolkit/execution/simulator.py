@@ -63,6 +63,7 @@ from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.system_calls import describe_system_calls
 from toolkit.sass.texture_faults import describe_textures
 from toolkit.sass.translate import Translated, addresses_of, bind, translate
+from toolkit.sass.unread_values import without_unread_sums
 
 # An hour of two cores: a launch that runs longer is assumed to hang.
 MAX_INSTRUCTIONS = 10**12
@@ -113,6 +114,8 @@ class Simulator:
             cubin, geometry, arguments, device=self.device, setup=self.setup
         )
         bound = replace(bound, notes_requests=True)
+        if not self.outputs:
+            bound = replace(bound, lowered=without_unread_sums(bound.lowered))
         if self.outputs:
             check_buffers(cubin.name, bound)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
@@ -203,7 +206,7 @@ class Simulator:
 
         def again() -> BoundLaunch:
             fresh = bind(translated, geometry, arguments, setup=self.setup)[0]
-            return replace(fresh, most_resident=bound.most_resident)
+            return replace(fresh, most_resident=bound.most_resident, lowered=bound.lowered)
 
         return BlockSelection(
             blocks=self.blocks,

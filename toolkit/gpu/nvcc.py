@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from analysis.errors import CompileError, UnavailableError, first_line
+from toolkit.machine_code.architectures import with_features
 
 LANGUAGE_OPTIONS = ("-std=c++17",)
 FILE = "kernel.cu"  # name that PyCUDA gives to a source, and so that of its lines
@@ -30,7 +32,10 @@ def compiled(source: str, options: Sequence[str], name: str) -> bytes:
         with warnings.catch_warnings():  # remarks of a compiler that succeeded
             warnings.simplefilter("ignore", UserWarning)
             image: bytes = compile_source(
-                source, options=[*LANGUAGE_OPTIONS, *options], no_extern_c=True
+                source,
+                options=[*LANGUAGE_OPTIONS, *options],
+                no_extern_c=True,
+                **_architecture(driver, source),
             )
             return image
     except driver.CompileError as error:
@@ -40,6 +45,14 @@ def compiled(source: str, options: Sequence[str], name: str) -> bytes:
             f"nvcc cannot be run ({first_line(error)}): install NVIDIA's CUDA toolkit and "
             "put nvcc on the PATH"
         ) from None
+
+
+def _architecture(driver: Any, source: str) -> dict[str, str]:
+    """sm_90a where a source needs it on this GPU, as an argument; else PyCUDA chooses."""
+    if with_features("sm_90", source) == "sm_90":
+        return {}
+    major, minor = driver.Context.get_device().compute_capability()
+    return {"arch": with_features(f"sm_{major}{minor}", source)}
 
 
 def nvcc_version() -> str:

@@ -28,9 +28,14 @@ MOST_PITCH_BYTES = 1 << 40
 UNIT_BYTES = 16  # of which rows of the array and of the box are multiples
 SWIZZLES = (0, 32, 64, 128)
 L2_PROMOTIONS = (0, 64, 128, 256)
+# Bytes are copied as they are, so types that cuda.h lacks have the number of one of their size.
 DATA_TYPES = {
     "uint8": 0,
+    "int8": 0,
+    "float8_e4m3fn": 0,
+    "float8_e5m2": 0,
     "uint16": 1,
+    "int16": 1,
     "uint32": 2,
     "int32": 3,
     "uint64": 4,
@@ -38,6 +43,7 @@ DATA_TYPES = {
     "float16": 6,
     "float32": 7,
     "float64": 8,
+    "bfloat16": 9,
 }
 
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from typing import TYPE_CHECKING, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, get_args
 
 from analysis.errors import (
     CompileError,
@@ -38,6 +38,9 @@ from toolkit.machine_code import (
 )
 from toolkit.machine_code import (
     device_side as _sides,
+)
+from toolkit.machine_code import (
+    remarks as _remarks,
 )
 from toolkit.machine_code.compiler_process import CompilerAnswer, about_compiler, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
@@ -67,6 +70,7 @@ from toolkit.machine_code.kernel_names import (
 )
 from toolkit.machine_code.left_out import LeftOut
 from toolkit.machine_code.nvcc import compile_with_nvcc, nvcc_version
+from toolkit.machine_code.remarks import remarks
 from toolkit.machine_code.source_items import namespaces_of
 from toolkit.store.cache import cached, digest_of_files, keep
 from toolkit.store.watched_files import folders_of
@@ -78,7 +82,15 @@ Compiler = Literal["nvrtc", "nvcc"]
 COMPILERS: tuple[Compiler, ...] = get_args(Compiler)
 REMEDY = nvidia_remedy("pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'")
 
-_MODULES = (compiler_process, host_macros, include_paths, kernel_names, _sides, source_items)
+_MODULES = (
+    _remarks,
+    compiler_process,
+    host_macros,
+    include_paths,
+    kernel_names,
+    _sides,
+    source_items,
+)
 _SOURCES = digest_of_files(__file__, *(module.__file__ for module in _MODULES))
 _ARCHITECTURE = re.compile(r"sm_(\d+)[af]?", re.ASCII)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -120,11 +132,12 @@ def compile_cubin(
     compiler, options = chosen_compiler(options)
     if compiler == "nvcc":
         own = [*options, *_define_options(defines or {})]
-        image = compile_with_nvcc(source, name=name, folder=folder, arch=arch, options=own)
+        image, log = compile_with_nvcc(source, name=name, folder=folder, arch=arch, options=own)
         symbols = cubin_file(image).kernels
         found = read_kernel(image, symbol_of(kernel, symbols, name, source), kernel)
         resources = replace(found.resources, architecture=arch, compiler=nvcc_version())
-        return replace(found, resources=resources)
+        notes = (*found.notes, *_about_kernel(remarks(log), found.symbol))
+        return replace(found, resources=resources, notes=notes)
     request = _Request(
         source=source,
         name=name,
@@ -138,9 +151,9 @@ def compile_cubin(
         ),
         compiler=compiler_version(),
     )
-    symbol, image, left_out = _compiled_or_cut(request, folder, folders_of(options))
+    made, left_out = _compiled_or_cut(request, folder, folders_of(options))
     try:
-        found = read_kernel(image, symbol, kernel)
+        found = read_kernel(made.image, made.symbol, kernel)
     except KeyError:
         raise InputError(_NO_CODE) from None
     if found.capability != capability:
@@ -149,7 +162,16 @@ def compile_cubin(
             "names an architecture"
         )
     resources = replace(found.resources, architecture=arch, compiler=request.compiler)
-    return replace(found, resources=resources, left_out=left_out)
+    notes = (*found.notes, *_about_kernel(made.remarks, found.symbol))
+    return replace(found, resources=resources, left_out=left_out, notes=notes)
+
+
+def _about_kernel(said: Iterable[str], symbol: str) -> Iterator[str]:
+    """The remarks that are about one kernel, or that name none."""
+    for remark in said:
+        named = re.search(r"function '(\S+)'", remark)
+        if named is None or named[1] == symbol:
+            yield remark
 
 
 def chosen_compiler(options: Sequence[str]) -> tuple[Compiler, list[str]]:
@@ -250,17 +272,26 @@ def _define_options(defines: Mapping[str, object]) -> list[str]:
     ]
 
 
-def _compiled(request: _Request) -> tuple[str, bytes]:
-    """Symbol and image, from the cache if it has them: an entry holds both, with a zero between."""
+class _Made(NamedTuple):
+    """Symbol and image of a kernel, and what ptxas says of it, a line each."""
+
+    symbol: str
+    image: bytes
+    remarks: tuple[str, ...]
+
+
+def _compiled(request: _Request) -> _Made:
+    """From the cache if it has it: an entry holds symbol, remarks and image, zeros between."""
     if not request.cacheable:
         return _compile(request)
     content = cached(request.entry)
     if content is None:
-        symbol, image = _compile(request)
-        content = symbol.encode() + b"\0" + image
+        made = _compile(request)
+        texts = made.symbol, "\n".join(made.remarks)
+        content = b"".join(text.encode() + b"\0" for text in texts) + made.image
         keep(request.entry, content)
-    name, _, image = content.partition(b"\0")
-    return name.decode(), image
+    name, said, image = content.split(b"\0", 2)
+    return _Made(name.decode(), image, tuple(said.decode().splitlines()))
 
 
 # Sources with host code.
@@ -268,13 +299,13 @@ def _compiled(request: _Request) -> tuple[str, bytes]:
 
 def _compiled_or_cut(
     request: _Request, folder: Path | None, folders: Sequence[Path]
-) -> tuple[str, bytes, tuple[LeftOut, ...]]:
+) -> tuple[_Made, tuple[LeftOut, ...]]:
     """Symbol and image of the source as it is or, if it does not compile, of its device side."""
     is_mixed = _SEEMS_MIXED.search(request.source) and ALL_ON_DEVICE not in request.options
     if is_mixed and (side := _side(request, folder, folders)).certainly_has_host_code:
         return _compiled_side(request, side)
     try:
-        return *_compiled(request), ()
+        return _compiled(request), ()
     except CompileError as error:
         if not _FRONT_END_ERROR.search(error.log or ""):
             raise
@@ -294,7 +325,7 @@ def _side(request: _Request, folder: Path | None, folders: Sequence[Path]) -> De
     )
 
 
-def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tuple[LeftOut, ...]]:
+def _compiled_side(request: _Request, side: DeviceSide) -> tuple[_Made, tuple[LeftOut, ...]]:
     """The same of a device side, from which ever more is left out until it compiles."""
     if not side.roots:
         raise InputError(
@@ -303,7 +334,7 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tup
     check_calls(side)
     for _ in range(MOST_ROUNDS):
         try:
-            return *_compiled(_of_side(request, side)), side.left_out
+            return _compiled(_of_side(request, side)), side.left_out
         except CompileError as error:
             smaller = side.without(complaints_of(error))
             if smaller is None:
@@ -312,7 +343,7 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[str, bytes, tup
                 raise
             side = smaller
     side = side.only_needed()
-    return *_compiled(_of_side(request, side)), side.left_out
+    return _compiled(_of_side(request, side)), side.left_out
 
 
 def complaints_of(error: CompileError) -> list[tuple[str, int, str]]:
@@ -355,14 +386,16 @@ def _of_side(request: _Request, side: DeviceSide) -> _Request:
 # The compiler.
 
 
-def _compile(request: _Request) -> tuple[str, bytes]:
+def _compile(request: _Request) -> _Made:
     answer = _answered(request, request.kernel and _in_namespaces(request.kernel, request))
     if not answer.image:
         raise InputError(_NO_CODE)
+    said = tuple(remarks(answer.log, answer.ptx))
     if request.kernel is not None:
-        return answer.symbol, answer.image
+        return _Made(answer.symbol, answer.image, said)
     symbols = cubin_file(answer.image).kernels
-    return symbol_of(None, symbols, request.name, request.source), answer.image
+    symbol = symbol_of(None, symbols, request.name, request.source)
+    return _Made(symbol, answer.image, said)
 
 
 def _in_namespaces(kernel: str, request: _Request) -> str:

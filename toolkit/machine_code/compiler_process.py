@@ -31,15 +31,20 @@ GRACE_S = 1  # of a process that has closed its output, to end with a status of 
 ABOUT = ("about",)  # a request for the compiler's version and architectures
 
 _log = logging.getLogger(__name__)
+OF_PTX_LINES = "(C75"  # in what ptxas says of wgmma
 
 
 class CompilerAnswer(NamedTuple):
-    """Answer of NVRTC for a source: the name of its status, and its outputs."""
+    """Answer of NVRTC for a source: the name of its status, and its outputs.
+
+    `ptx` is there if ptxas refers to lines of it.
+    """
 
     status: str
     log: str = ""
     symbol: str = ""
     image: bytes = b""
+    ptx: str = ""
 
 
 def compile_apart(
@@ -245,11 +250,31 @@ def _compiled(
             if expression is not None:
                 symbol = _call(nvrtc.nvrtcGetLoweredName, program, expression.encode())
             image = _filled(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
-            return CompilerAnswer(status.name, said, symbol.decode(), image)
+            ptx = ""
+            if OF_PTX_LINES in said:
+                ptx = _ptx(nvrtc, source, name, headers, options)
+            return CompilerAnswer(status.name, said, symbol.decode(), image, ptx)
         finally:
             nvrtc.nvrtcDestroyProgram(program)
     except _CallError as error:
         return CompilerAnswer(str(error))
+
+
+def _ptx(
+    nvrtc: Any, source: str, name: str, headers: Mapping[str, str], options: Sequence[str]
+) -> str:
+    """The PTX that the machine code was made of; empty where it cannot be had."""
+    virtual = [x.replace("=sm_", "=compute_") if "architecture" in x else x for x in options]
+    names, contents = ([text.encode() for text in part] for part in (headers, headers.values()))
+    texts = source.encode(), name.encode()
+    program = _call(nvrtc.nvrtcCreateProgram, *texts, len(names), contents or None, names or None)
+    try:
+        _call(nvrtc.nvrtcCompileProgram, program, len(virtual), [x.encode() for x in virtual])
+        return _filled(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).decode(errors="replace")
+    except _CallError:
+        return ""
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
 
 
 class _CallError(Exception):

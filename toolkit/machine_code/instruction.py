@@ -11,8 +11,8 @@ RegisterFile = Literal["R", "UR", "P", "UP", "B"]
 INSTRUCTION_BYTES = 16
 RZ, URZ, PT = 255, 255, 7  # the indices of the registers that always read 0, or true
 
-# Matrix products (HFMA2.MMA is another opcode), and tensor memory.
-_TENSOR_CORE_OPCODE = re.compile(r"\w+MMA|LDTM|STTM|WARPGROUP|UTC\w+")
+# Products on tensor memory (tcgen05 of sm_100a and sm_103a).
+_TENSOR_MEMORY_OPCODE = re.compile(r"LDTM|STTM|UTC\w+")
 
 CONSTANT_NAMES: dict[tuple[RegisterFile, int], str] = {
     ("R", RZ): "RZ",
@@ -109,6 +109,21 @@ class Address:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Descriptor:
+    """Descriptors of matrices in shared memory: `gdesc[UR8].tnspA`.
+
+    They are in four uniform registers from `register` on. `suffix` holds "tnspA", "tnspB", "negA"
+    and "negB", as far as they are there.
+    """
+
+    register: Register
+    suffix: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "".join((f"gdesc[{self.register}]", *(f".{part}" for part in self.suffix)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Special:
     """A name that is no general register: `SR_TID.X`, `SB0`, `EXIT_THREADS`, `3D`."""
 
@@ -118,7 +133,7 @@ class Special:
         return self.name
 
 
-Operand = Register | Immediate | Constant | Address | Special
+Operand = Register | Immediate | Constant | Address | Descriptor | Special
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,8 +184,12 @@ class Instruction:
 
 def tensor_core_refusal(opcode: str) -> str | None:
     """Reason why an opcode of tensor cores is refused; None for any other opcode."""
-    is_theirs = _TENSOR_CORE_OPCODE.fullmatch(opcode)
-    return f"tensor cores ({opcode}) are not simulated" if is_theirs else None
+    if not _TENSOR_MEMORY_OPCODE.fullmatch(opcode):
+        return None
+    return (
+        f"tcgen05 ({opcode}), the tensor cores of sm_100a, is not simulated: compile a kernel "
+        "of wgmma for sm_90a, or of mma.sync"
+    )
 
 
 def _modified(name: str, operand: Modified, inverted: str) -> str:

@@ -38,8 +38,10 @@ _NOT_ALONE = re.compile(r"(?:-rdc|--relocatable-device-code|-dc\b|--device-c\b|-
 
 def compile_with_nvcc(
     source: str, *, name: str, folder: Path | None, arch: str, options: Sequence[str]
-) -> bytes:
-    """The cubin of a source. Raises CompileError where nvcc refuses it, UnavailableError without.
+) -> tuple[bytes, str]:
+    """The cubin of a source, and what the compiler said.
+
+    Raises CompileError where nvcc refuses it, UnavailableError without.
 
     The text is compiled, whatever its file holds meanwhile; its own headers are in `folder`.
     """
@@ -64,7 +66,7 @@ def compile_with_nvcc(
         if ran.returncode or not cubin.is_file():
             log = (ran.stderr + ran.stdout).decode(errors="replace").replace(f"{made}/", "")
             raise CompileError(_first_error(log, name), log=log)
-        return cubin.read_bytes()
+        return cubin.read_bytes(), (ran.stderr + ran.stdout).decode(errors="replace")
 
 
 @cache

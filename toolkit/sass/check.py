@@ -51,12 +51,18 @@ from toolkit.sass.translate import Translated
     ABSENT_SOURCE,
     EARLY_ACCESS,
     LEFT_BLOCK,
-) = range(1, 16)
+    NO_PROXY_FENCE,
+    OTHER_SWIZZLE,
+    MISALIGNED_MATRIX,
+    EARLY_RESULT,
+    EARLY_CHANGE,
+    NO_ARRIVE,
+) = range(1, 22)
 NOBODY = 0xFFFFFFFF
 RELAXED, HAS_MASK, MET, GIVES, CLUSTER = 1, 2, 4, 8, 16  # bits of Ins.reserved: CHECK_* of check.h
 INSTEAD_SHIFT = 8  # above these bits, the operation that a checked one stands for
 MASK_SOURCE = 5
-IS_ASYNC, IS_BULK, READ_IS_FIRST = 1, 2, 3  # of a finding
+IS_ASYNC, IS_BULK, READ_IS_FIRST, IS_PRODUCT = 1, 2, 3, 4  # of a finding
 # As in check_ops.h.
 MOST_FAULTS = 100  # distinct instructions that fault, after which a launch stops
 AFTERLIFE = 1 << 25  # warp instructions that are executed after the first fault
@@ -110,6 +116,7 @@ def watched(
         lowered=_watched_program(translated),
         buffers=[replace(b, unwritten=b.is_heap or b.name in unwritten) for b in bound.buffers],
         checked_bytes=_cell_bytes(translated.lowered),
+        checks_products=_checks_products(translated),
     )
 
 
@@ -290,6 +297,21 @@ def _way(
     return way[::-1]
 
 
+_OF_PRODUCTS = {
+    "GMMA": "CHECK_GMMA",
+    "GMMA_ARRIVE": "CHECK_GMMA_ARRIVE",
+    "GMMA_WAIT": "CHECK_GMMA_WAIT",
+}
+
+
+def _checks_products(translated: Translated) -> bool:
+    """True if the async proxy reads shared memory: products of warpgroups, and bulk copies."""
+    return follows_shared_memory(translated) and any(
+        i.opcode.endswith("GMMA") or i.opcode.startswith(("UTMA", "UBLK"))
+        for i in translated.kernel.instructions
+    )
+
+
 def _cell_bytes(lowered: Lowered) -> int:
     """The narrowest access of the program, so that neighbours in a word are told apart."""
     kinds = [core.operations()[name] for name in Access]
@@ -302,11 +324,18 @@ def _watched_program(translated: Translated) -> Lowered:
     program = lowered.program.copy()
     together = translated.kernel.warp_operations
     in_cluster = follows_clusters(translated)
+    products = {
+        core.operations()[plain]: core.operations()[checked]
+        for plain, checked in (_OF_PRODUCTS.items() if _checks_products(translated) else ())
+    }
     unwatched = {LOCAL} if in_cluster or follows_shared_memory(translated) else {LOCAL, SHARED}
     for index, instruction in enumerate(instructions):
         row = program[index]
         _watch_access(row, index, instructions, unwatched, CLUSTER if in_cluster else 0)
         _watch_synchronisation(row, instruction)
+        row["op"] = products.get(int(row["op"]), row["op"])
+        if products and instruction.opcode == "FENCE" and "ASYNC" in instruction.modifiers:
+            row["op"] = core.operations()["CHECK_PROXY_FENCE"]
         if instruction.address in together:
             mask = together[instruction.address]
             is_known = mask is not None and mask < lowered.first_uniform

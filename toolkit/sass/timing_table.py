@@ -148,6 +148,13 @@ def _kind(instruction: Instruction) -> Kind:
     return _KINDS.get(opcode, Kind.PLAIN)
 
 
+def is_timed(kernel: Kernel) -> bool:
+    """False if code multiplies on tensor cores and the model has no unit for that."""
+    return not any(
+        one.opcode.endswith("MMA") and _unit(one) == Unit.ALU for one in kernel.instructions
+    )
+
+
 def _unit(instruction: Instruction) -> Unit:
     return _unit_of(instruction.opcode, instruction.modifiers)
 

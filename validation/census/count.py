@@ -36,7 +36,7 @@ class Form:
         return self.words.partition(".")[0]
 
     @property
-    def is_of_tensor_cores(self) -> bool:
+    def is_of_tensor_memory(self) -> bool:
         return tensor_core_refusal(self.opcode) is not None
 
 
@@ -68,34 +68,34 @@ class Census:
                 kernel = f"{label}:{function['function-name']}"
             for form, records in _forms(function["sass-instructions"]).items():
                 if form not in self.seen:
-                    self._judge(form, records)
+                    self._judge(form, records, file.capability)
                 self.seen[form].add((arch, kernel))
 
-    def _judge(self, form: Form, records: list[Mapping[str, str]]) -> None:
+    def _judge(self, form: Form, records: list[Mapping[str, str]], capability: int) -> None:
         try:
-            self.examples[form] = _lowered(records)
+            self.examples[form] = _lowered(records, capability)
         except ToolkitError as error:
             self.refused[form] = str(error)
 
     def unknown(self) -> list[tuple[Form, str, int]]:
-        """What is refused and not of tensor cores, with its reason and number of kernels."""
+        """What is refused and not of tensor memory, with its reason and number of kernels."""
         found = [
             (form, reason, len(self.seen[form]))
             for form, reason in self.refused.items()
-            if not form.is_of_tensor_cores
+            if not form.is_of_tensor_memory
         ]
         return sorted(found, key=lambda x: (-x[2], x[0]))
 
     def lines(self) -> list[str]:
         """The census as text: kernels, forms, and what is not executed, ranked by kernels."""
         known = len(self.seen) - len(self.refused)
-        theirs = sum(form.is_of_tensor_cores for form in self.refused)
+        theirs = sum(form.is_of_tensor_memory for form in self.refused)
         lines = [
             f"{arch:7} {len(kernels):>6,} kernels" for arch, kernels in sorted(self.kernels.items())
         ]
         lines.append(
             f"{len({form.words for form in self.seen}):,} opcodes with modifiers in "
-            f"{len(self.seen):,} forms; {known:,} are executed, {theirs:,} are of tensor cores"
+            f"{len(self.seen):,} forms; {known:,} are executed, {theirs:,} are of tensor memory"
         )
         for form, reason, kernels in self.unknown():
             archs = " ".join(sorted({arch for arch, _ in self.seen[form]}))
@@ -119,12 +119,12 @@ def _forms(records: Iterable[Mapping[str, str]]) -> dict[Form, list[Mapping[str,
     return found
 
 
-def _lowered(records: list[Mapping[str, str]]) -> str:
+def _lowered(records: list[Mapping[str, str]], capability: int) -> str:
     """Text of the last instruction, if the simulator executes it; raises ToolkitError if not."""
     function = {"function-name": "", "start": 0, "sass-instructions": records}
     (decoded,) = decode(json.dumps([{}, [function]]))
     instructions = tuple(map(_placed, decoded.instructions))
-    lower(instructions)
+    lower(instructions, capability)
     return instructions[-1].text
 
 

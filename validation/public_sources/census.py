@@ -40,7 +40,6 @@ _LIMIT = "did not end within"  # in the message of a launch that exceeds them
 REMOVED = ("-DcudaThreadSynchronize=cudaDeviceSynchronize", "-DcudaThreadExit=cudaDeviceReset")
 # Why a kernel is counted apart: its code, or what it includes, has one of these.
 APART = {
-    "tensor cores": ("wmma", "mma.sync", "HMMA", "wgmma", "ldmatrix", "mma::", "nvcuda", "MMA_"),
     "cutlass or cute": ("cute/", "cutlass/"),
     "dynamic parallelism": ("cudaLaunchDevice", "cdp"),
 }
@@ -166,7 +165,7 @@ def _by_nvcc(
     if kept and (failed := kept.with_name(f"{kept.name}.err")).exists():
         return failed.read_text(encoding="utf-8"), None
     try:
-        image = compile_with_nvcc(
+        image, _ = compile_with_nvcc(
             text,
             name=path.name,
             folder=path.parent,

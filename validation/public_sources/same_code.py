@@ -63,9 +63,10 @@ def compiled_side(
             f"void *use_{number}() {{ return (void *)({name}); }}\n"
             for number, name in enumerate(names)
         )
-        return compile_with_nvcc(
+        image, _ = compile_with_nvcc(
             f"{side.source}\n{uses}", name=side.file, folder=folder, arch=arch, options=options
         )
+        return image
 
 
 def instantiations(symbols: Sequence[str]) -> list[str]:

@@ -542,14 +542,21 @@ def test_machine_code_without_line_information_has_no_lines():
     assert execution.counters == twice().counters
 
 
-def test_a_kernel_for_tensor_cores_is_refused_with_its_line():
-    source = """__global__ void k(unsigned *x) {
-        unsigned a = x[0], b = x[1], c = 0, d = 0;
-        asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1},{%2,%3},{%4},{%5,%6};"
-            : "=r"(c), "=r"(d) : "r"(a), "r"(b), "r"(a), "r"(c), "r"(d));
-        x[threadIdx.x] = c + d;
+def test_a_sparse_product_is_refused_with_the_line_of_the_kernel():
+    source = """__device__ unsigned sparse(unsigned a, unsigned b) {
+        unsigned c = 0, d = 0;
+        asm("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "
+            "{%0,%1},{%2,%3},{%4,%5},{%6,%7},%8,0x0;"
+            : "=r"(c), "=r"(d) : "r"(a), "r"(b), "r"(a), "r"(b), "r"(c), "r"(d), "r"(a));
+        return c + d;
+    }
+    __global__ void k(unsigned *x) {
+        x[threadIdx.x] = sparse(x[0], x[1]);
     }"""
-    refused = r"HMMA.* at 0x.* \(kernel\.cu, line \d\): tensor cores \(HMMA\) are not simulated$"
+    refused = (
+        r"HMMA\.SP.* at 0x.* \(kernel\.cu, line 9, which calls kernel\.cu, line \d\): sparse "
+        r"matrices \(mma\.sp\) are not simulated: multiply without \.sp, or run it on a GPU$"
+    )
     with pytest.raises(UnsupportedError, match=refused):
         launch(source, np.zeros(32, np.uint32), block=32)
 

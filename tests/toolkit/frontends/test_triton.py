@@ -204,3 +204,29 @@ def test_an_expression_of_triton_is_a_constexpr(tmp_path):
     assert counters[STORES] == 4  # 32 floats of 4 B in sectors of 32 B
     counters = json.loads(invoke(f"{command} -D KIND=tl.float16 -D ON=False").stdout)["counters"]
     assert counters[STORES] == 0
+
+
+@pytest.mark.parametrize(
+    ("arch", "kind", "products"),
+    [
+        # an HMMA.16816 has 16 x 8 x 16 products, an HMMA.1688 of TF32 half of them
+        ("sm_80", np.float16, 64 * 128 * 64 // 2048),
+        ("sm_80", np.float32, 64 * 128 * 64 // 1024),
+        ("sm_120", np.float16, 64 * 128 * 64 // 2048),
+    ],
+)
+def test_a_product_runs_on_tensor_cores(arch, kind, products):
+    a, b = normal(64, 64).astype(kind), normal(64, 128, seed=1).astype(kind)
+    c = np.zeros((64, 128), np.float32)
+    found = simulate(
+        kernels.product,
+        grid=2,
+        arguments=[a, b, c, 128, 64],
+        defines={"M": 64, "COLUMNS": 64, "STEP": 32},
+        arch=arch,
+        predict=False,
+        blocks="all",
+    )
+    error = np.abs(found.outputs[2] - a.astype(np.float64) @ b.astype(np.float64)).max()
+    assert error < (1e-4 if kind == np.float16 else 0.1)
+    assert found.counters["sm__inst_executed_pipe_tensor_op_hmma.sum"] == products

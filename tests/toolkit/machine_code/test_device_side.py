@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.errors import CompileError, InputError, UnsupportedError
+from analysis.errors import CompileError, InputError
 from toolkit import check, simulate
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.device_side import device_side
@@ -311,7 +311,7 @@ def test_a_define_that_changes_the_headers_of_cuda_is_named():
     )
 
 
-def test_a_kernel_for_tensor_cores_names_the_line_of_the_user():
+def test_a_product_counts_for_the_line_of_the_kernel():
     source = """#include <mma.h>
 using namespace nvcuda;
 __global__ void k(half *a, float *c) {
@@ -325,6 +325,9 @@ __global__ void k(half *a, float *c) {
     wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);
 }
 """
-    arrays = [np.zeros(256, np.float16), np.zeros(256, np.float32)]
-    with pytest.raises(UnsupportedError, match=r"\(kernel.cu, line 10, which calls mma.hpp, line"):
-        simulate(source, "k", grid=1, block=32, arguments=arrays, predict=False)
+    a = np.arange(256, dtype=np.float16).reshape(16, 16) % 16
+    arrays = [a, np.zeros((16, 16), np.float32)]
+    found = simulate(source, "k", grid=1, block=32, arguments=arrays, predict=False)
+    np.testing.assert_array_equal(found.outputs[1], a.astype(np.float32) @ a.astype(np.float32))
+    name = "sm__inst_executed_pipe_tensor_op_hmma.sum"
+    assert [line for (_, line), counters in found.lines.items() if counters.get(name)] == [10]

@@ -55,7 +55,7 @@ def compiled(source, folder=None, options=(), kernel="first"):
 
 @needs_nvcc
 def test_machine_code_is_the_same_without_host_code(folder):
-    untouched = nvcc.compile_with_nvcc(
+    untouched, _ = nvcc.compile_with_nvcc(
         SOURCE, name="my.cu", folder=folder, arch="sm_90", options=["-lineinfo"]
     )
     side = device_side(SOURCE, name="my.cu", kernel=None, folder=folder, folders=[])

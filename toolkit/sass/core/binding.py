@@ -100,7 +100,8 @@ class CoreLaunch(Structure):
         "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
         "u4 notes_requests follows at_once reserved; p under region_ends region_writes work; "
-        "u8 heap_base heap_bytes; p textures; u4 texture_count"
+        "u8 heap_base heap_bytes; p textures; "
+        "u4 texture_count registers checks_products reserved_too"
     )
 
 
@@ -177,6 +178,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_affine": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32 * 3)], c_void_p),
     "core_dependences": ([c_void_p], c_void_p),
     "core_reaches": ([c_void_p], c_void_p),
+    "core_words_read": ([c_void_p, c_uint32], c_uint32),
     "core_words_written": ([c_void_p], c_uint32),
     "core_words_written_beside": ([c_void_p], c_uint32),
     "core_findings": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32)], c_void_p),

@@ -244,7 +244,7 @@ static Bulk begun_bulk(const Worker *c, const Warp *w, const Ins *i) {
 /* The type of ATOMIC that a map's elements have (cuda.h, CUtensorMapDataType); -1 for none. */
 static int type_of(const TensorMap *map) {
     static const i8 types[] = {-1,       -1,       TYPE_U32,   TYPE_S32, TYPE_U64,
-                               TYPE_S64, TYPE_F16X2, TYPE_F32, -1};
+                               TYPE_S64, TYPE_F16X2, TYPE_F32, -1, TYPE_BF16X2};
     return map->type < sizeof types ? types[map->type] : -1;
 }
 

@@ -29,7 +29,8 @@ enum {
     FOUND_READ_AFTER_WRITE = 1, FOUND_WRITE_AFTER_READ, FOUND_WRITE_AFTER_WRITE, FOUND_UNWRITTEN,
     FOUND_DIVERGENT_WARP, FOUND_ABSENT_LANE, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK,
     FOUND_OUT_OF_BOUNDS, FOUND_MISALIGNED, FOUND_WRITE_TO_CONSTANT, FOUND_UNNAMED_SOURCE,
-    FOUND_ABSENT_SOURCE, FOUND_EARLY_ACCESS, FOUND_LEFT_BLOCK
+    FOUND_ABSENT_SOURCE, FOUND_EARLY_ACCESS, FOUND_LEFT_BLOCK, FOUND_NO_PROXY_FENCE, FOUND_OTHER_SWIZZLE,
+    FOUND_MISALIGNED_MATRIX, FOUND_EARLY_RESULT, FOUND_EARLY_CHANGE, FOUND_NO_ARRIVE
 };
 /* Bits of Ins.reserved of checked operations. */
 enum {
@@ -46,8 +47,9 @@ enum { UNSETTLED = 0xffffffffu, BY_COPY = 0xfffffffeu };   /* Written.epoch */
 enum { MOST_FINDINGS = 1 << 12 };
 enum { WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC, WRITE_BULK };
 /* Finding.is_async: a copy of a thread, a bulk copy, and neither, of a read that was simulated after the
- * write and comes before it */
-enum { IS_ASYNC = 1, IS_BULK, READ_IS_FIRST };
+ * write and comes before it; a product of a warpgroup */
+enum { IS_ASYNC = 1, IS_BULK, READ_IS_FIRST, IS_PRODUCT };
+enum { WAITED_FOR = 0xff }; /* Written.mbarrier of a copy of a thread that it has waited for */
 
 /* Accesses of two threads, `before` the one that was simulated first; the first pair of each two
  * instructions, and how many there were. */
@@ -98,6 +100,7 @@ typedef struct Order Order; /* what the block knows of others: check_order.h */
 typedef struct Meeting Meeting; /* and of those in its cluster: check_cluster.h */
 typedef struct Shadow Shadow;
 typedef struct Releases Releases;
+typedef struct Products Products; /* of warpgroups: check_products.h */
 
 /* State that the checkers of all blocks share: global memory, and the findings. */
 struct Checks {
@@ -136,6 +139,7 @@ struct Checker {
     u32 *suspects;       /* [warps]: how many there are */
     Order *order;
     Meeting *cluster;
+    Products *products;  /* NULL: the program has none, and no tensor copies */
     u32 learnt_otherwise; /* of blocks of its cluster, than by a barrier of it */
 };
 

@@ -6,6 +6,7 @@
 #include "bulk.h"
 #include "check.h"
 #include "check_blocks.h"
+#include "check_products.h"
 #include "check_shared.h"
 #include "costs.h"
 #include "grow.h"
@@ -197,12 +198,27 @@ static void check_target(void *copy, u32 offset, u32 bytes) {
         if (races_with_write(k, last, thread, WRITE_BULK))
             report_pair(c, x->w, FOUND_WRITE_AFTER_WRITE, x->lane, cell, WORD, last->thread, last->pc, IS_BULK);
         if (k->reading_count) check_against_copies(c, x->w, x->lane, cell, WORD);
+        if (k->products) check_against_products(c, x->w, x->lane, cell, WORD);
     }
+    note_layout(k, offset, bytes, x->b->is_tile ? BY_TILE + x->b->map.swizzle : BY_THREADS);
     EACH_WARP(w, c->block) against_reads_of(x, run.first, run.end - run.first, w);
     note_copied(k, run.first, run.end - run.first);
     for (u32 cell = run.first; cell < run.end; cell++)
         k->written[cell] = (Written){.epoch = UNSETTLED, .pc = c->pc, .step = x->w->steps,
                                      .thread = (u16)thread, .kind = WRITE_BULK};
+}
+
+/* What threads stored is fenced before the copy reads it. */
+static void check_fences(const Copy *x, Cells run) {
+    const Checker *k = x->c->checker;
+    for (u32 cell = run.first; cell < run.end; cell++) {
+        const Written *last = &k->written[cell];
+        if (last->epoch < k->first_epoch || last->epoch >= BY_COPY || last->kind == WRITE_BULK || last->mbarrier == WAITED_FOR ||
+            is_fenced(k, x->w, last->thread, last->stamp))
+            continue;
+        report_pair(x->c, x->w, FOUND_NO_PROXY_FENCE, x->lane, cell, WORD, last->thread, last->pc, 0);
+        return;
+    }
 }
 
 /* The copy reads these cells until its group is waited for. */
@@ -214,6 +230,7 @@ static void check_origin(void *copy, u32 offset, u32 bytes) {
     for (u32 cell = run.first; cell < run.end; cell++)
         if (k->written[cell].epoch - k->first_epoch >= k->epoch - k->first_epoch)
             check_fresh_read(c, x->w, x->lane, run.first, cell, WORD, WRITE_PLAIN);
+    if (k->products) check_fences(x, run);
     if (!GROWN(k->reading, k->reading_room, k->reading_count + 1)) { stop(c, NO_MEMORY); return; }
     k->reading[k->reading_count++] = (Reading){.thread = thread_of(x->w, x->lane), .group = x->b->group,
                                                .first = run.first, .cells = run.end - run.first, .pc = c->pc};

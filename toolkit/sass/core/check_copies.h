@@ -7,8 +7,8 @@
  *
  * A bulk copy is a write, or a read, of its issuing thread that comes after all that this thread is
  * ordered after. What it writes is there for whoever finds that phase of its mbarrier over in which the
- * bytes came; what it reads may be overwritten once its warp has waited for the copy's group. Both
- * proxies (PTX ISA, "Proxies") are taken as one: a missing fence between them goes unnoticed.
+ * bytes came; what it reads may be overwritten once its warp has waited for the copy's group. What
+ * threads stored is fenced before a copy reads it (check_products.h).
  *
  * A clock has two entries for an mbarrier: phases that are known to be over, and that were over when
  * their thread, or one that it comes after, arrived, which orders no memory and tells parities apart.

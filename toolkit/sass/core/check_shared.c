@@ -1,6 +1,7 @@
 #include "check_shared.h"
 
 #include "atomics.h"
+#include "check_products.h"
 #include "matrix.h"
 #include "operations.h"
 
@@ -206,6 +207,13 @@ void check_against_copies(Worker *c, const Warp *w, int lane, u32 cell, u32 widt
     }
 }
 
+/* Products that may still read what a lane writes, or a copy of its. */
+void check_against_products(Worker *c, const Warp *w, int lane, u32 cell, u32 width) {
+    u32 before, pc;
+    if (!is_read_by_products(c->checker, thread_of(w, lane), cell << c->checker->shift, &before, &pc)) return;
+    report_pair(c, w, FOUND_WRITE_AFTER_READ, lane, cell, width, before, pc, IS_PRODUCT);
+}
+
 /* A write by `lane`; x holds the registers that are stored, NULL where the value is not known. */
 void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 address,
                         u32 kind, const u32 *x) {
@@ -231,6 +239,7 @@ void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 ad
         }
         check_against_reads(c, w, lane, cell, i->width, 0);
         if (k->reading_count) check_against_copies(c, w, lane, cell, i->width);
+        if (k->products) check_against_products(c, w, lane, cell, i->width);
         const int hides = kind == WRITE_ATOMIC && written->epoch == k->epoch;
         const int is_plain = written->kind == WRITE_PLAIN;
         const u32 plain_pc = is_plain ? written->pc : written->plain_pc;
@@ -244,6 +253,7 @@ void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 ad
         if (hides && written->kind == WRITE_ATOMIC) keep_other(k, written, thread, &now);
         *written = now;
     }
+    note_layout(k, (u32)address, i->width, BY_THREADS);
 }
 
 int all_in_shared(const Worker *c, const Extent *e, u32 width) {

@@ -11,6 +11,7 @@ void check_fresh_read(Worker *c, const Warp *w, int lane, u32 first, u32 cell, u
 void check_shared_read(Worker *c, const Warp *w, int lane, u32 lanes, u64 address, u32 width, u32 kind);
 void check_against_reads(Worker *c, const Warp *w, int lane, u32 cell, u32 width, u32 is_async);
 void check_against_copies(Worker *c, const Warp *w, int lane, u32 cell, u32 width);
+void check_against_products(Worker *c, const Warp *w, int lane, u32 cell, u32 width);
 void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 address,
                         u32 kind, const u32 *x);
 int all_in_shared(const Worker *c, const Extent *e, u32 width);

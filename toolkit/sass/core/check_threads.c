@@ -6,6 +6,7 @@
 #include "check.h"
 #include "check_cluster.h"
 #include "check_order.h"
+#include "check_products.h"
 #include "grow.h"
 #include "lanes.h"
 #include "operations.h"
@@ -15,7 +16,7 @@ void free_checker(Checker *k) {
     for (u32 n = 0; n < MOST_MBARRIERS; n++) free(k->gate[n].arriving);
     free(k->written); free(k->read); free(k->phase); free(k->know); free(k->joined); free(k->meeting);
     free(k->acquired); free(k->committed); free(k->mask); free(k->pending); free(k->reading);
-    free(k->suspect); free(k->suspects); free_order(k->order); free_meeting(k->cluster); free(k);
+    free(k->suspect); free(k->suspects); free_order(k->order); free_meeting(k->cluster); free_products(k->products); free(k);
 }
 
 /* NULL where there is not enough memory. */
@@ -29,6 +30,10 @@ Checker *new_checker(const Launch *launch, u32 warps) {
     k->clocks = k->threads + 2 * MOST_MBARRIERS;
     k->order = new_order(launch, warps);
     k->cluster = new_meeting(launch, k->cells, warps);
+    if (launch->checks_products && !(k->products = new_products(launch, warps))) {
+        free_checker(k);
+        return NULL;
+    }
     const int is_whole = k->order && k->cluster && ZEROS(k->written, k->cells) && ZEROS(k->read, (size_t)warps * k->cells) &&
                          ZEROS(k->phase, 2 * (size_t)warps) &&
                          ZEROS(k->acquired, (size_t)warps * MOST_MBARRIERS) &&
@@ -96,6 +101,7 @@ void check_block(Worker *c) {
     k->pending_count = k->reading_count = 0;
     begin_order(k->order);
     begin_meeting(k);
+    if (k->products) begin_products(k->products, c->launch);
     forget_suspects(c);
     memset(k->committed, 0, k->threads * sizeof *k->committed);
     if (k->meeting) memset(k->meeting, 0, (size_t)CTA_BARRIERS * k->clocks * sizeof(u32));

@@ -10,9 +10,11 @@
  *
  *     core lanes compare operations grow
  *     costs trace tally stream requests heap space memory matrix
- *     integer floating double half atomics convert special_tables special warp texture
- *     check check_order check_cluster check_threads check_shared check_blocks
- *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
+ *     integer floating double half tensor_sum mma gmma atomics convert special_tables
+ *     special warp texture operands
+ *     check check_products check_order check_cluster check_threads check_shared check_blocks
+ *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops
+ *     check_gmma check_ops
  *     origins follow follow_swap follow_integer follow_warp follow_memory
  *     straight waits run blocks rounds entry probe
  */
@@ -32,6 +34,7 @@
 #define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
+enum { KEPT_PRODUCT_GROUPS = 16 }; /* of a warp: who waits names how many of the last may be left */
 enum { SOURCES = 6, PREDICATES = 32, CONVERGENCE_BARRIERS = 16, CTA_BARRIERS = 16 };
 #define FULL 0xffffffffu
 
@@ -85,7 +88,7 @@ typedef struct {
 enum {
     OK = 0, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP, UNIMPLEMENTED,
     NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE, PARTIAL_WARP, NO_TEXTURE, SURFACE_BOUNDS,
-    SURFACE_MISALIGNED
+    SURFACE_MISALIGNED, DESCRIPTOR, PARTIAL_GROUP
 };
 enum { SPACE_GLOBAL = 0, SPACE_SHARED, SPACE_LOCAL, SPACE_CONSTANT, SPACE_GENERIC };
 
@@ -161,6 +164,8 @@ typedef struct {
     u64 heap_base, heap_bytes; /* of malloc; 0 bytes: nothing calls it */
     const TextureObject *textures; /* texture and surface objects (texture.h) */
     u32 texture_count;
+    u32 registers;         /* of each thread at the start */
+    u32 checks_products, reserved_too; /* the checker follows products of warpgroups and proxy fences */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -183,6 +188,7 @@ typedef struct Checker Checker;
 typedef struct Checks Checks;
 typedef struct Origins Origins;
 typedef struct Heap Heap;
+typedef struct MatrixRoom MatrixRoom;
 typedef struct Printed Printed;
 
 /* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
@@ -239,6 +245,11 @@ typedef struct {
     u32 reduced;         /* the barrier of the last BAR.RED */
     u32 cluster_phase;   /* of its cluster's barrier, when it arrived there */
     u32 bulk_groups;     /* groups of bulk copies that it closed */
+    u32 products;        /* matrix products that it made with its warpgroup */
+    u32 last_product;    /* the instruction of the last one */
+    u32 product_groups;  /* groups of them that it closed */
+    u32 closed[KEPT_PRODUCT_GROUPS]; /* products when it closed each of the last groups */
+    u32 registers;       /* of each thread, where setmaxnreg changed them; 0: as launched */
     u32 ends_slice;      /* it found nothing to do but to ask again */
     Question asked;
     Pass pass;
@@ -268,6 +279,7 @@ typedef struct Block {
     u32 lives;
     u32 cluster_arrived;   /* threads that arrived at the barrier of the cluster that begins here */
     u32 cluster_phase;     /* how often that has opened */
+    i32 spare_registers;   /* of each thread of a warp, that warps gave back (setmaxnreg) */
     u32 mbarriers;
     Generation mbarrier[MOST_MBARRIERS];
     Checker *checker;      /* NULL: nothing is checked */
@@ -320,6 +332,7 @@ struct Worker {
     Origins *origins, *own_origins; /* likewise; NULL: values are not followed */
     Checks *checks;        /* what the blocks' checkers have in common */
     Heap *heap;            /* of malloc; NULL: nothing calls it */
+    MatrixRoom *matrices;  /* of products of warpgroups; NULL: there were none */
     Printed *printed, *own_printed; /* likewise as `count`, what printf was called with */
     Watch watch;           /* whether anything still changes */
     u64 expired_at;        /* changes when those who waited were told last that their time is over */

@@ -33,6 +33,7 @@ EXPORT void core_free_worker(Worker *c) {
     free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
     free(c->own_turns); free(c->straight); free(c->own_requests);
     free_heap(c->heap);
+    free(c->matrices);
     free_printed(c->own_printed);
     free_trace(c->own_trace);
     free_tally(c->own_tally);
@@ -167,6 +168,7 @@ EXPORT const Dependence *core_dependences(const Worker *c) {
 /* How far addresses reach into each allocation; NULL where values were not followed. */
 EXPORT const Reach *core_reaches(const Worker *c) { return c->own_origins ? reaches(c->own_origins) : NULL; }
 
+EXPORT u32 core_words_read(const Ins *i, u32 k) { return words_read(i, (int)k); }
 EXPORT u32 core_words_written(const Ins *i) { return words_written(i); }
 EXPORT u32 core_words_written_beside(const Ins *i) { return words_written_beside(i); }
 

@@ -4,52 +4,12 @@
 
 #include "control.h"
 #include "convert.h"
+#include "gmma.h"
 #include "integer.h"
+#include "mma.h"
 #include "operations.h"
 #include "texture.h"
 #include "warp.h"
-
-/* Words that source k has, and that are written. */
-u32 words_read(const Ins *i, int k) {
-    const u32 words = i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
-    switch (i->op) {
-    case OP_MOV64: case OP_ADD64: case OP_ISETP64: case OP_MINMAX64: case OP_SEL64:
-    case OP_DADD: case OP_DMUL: case OP_DFMA: case OP_DSETP: case OP_DSETP_EXTREME:
-    case OP_FADD2: case OP_FMUL2: case OP_FFMA2: case OP_F64_TO_F32: case OP_MBARRIER_EXCHANGE:
-        return 2;
-    case OP_F2I: case OP_FRND: return i->flags & SOURCE_F64 ? 2 : 1;
-    case OP_I2F: case OP_I2D: case OP_I2H: return (i->aux & BITS_MASK) == 64 ? 2 : 1;
-    case OP_IMAD_WIDE: return k == 2 ? 2 : 1;
-    case OP_MATCH: return i->flags & MATCH_64 ? 2 : 1;
-    case OP_STORE: return k == 2 ? words : 1;
-    case OP_ATOMIC: return k >= 2 ? words : 1;
-    case OP_MATRIX_STORE: return k == 2 ? i->aux : 1;
-    default: return 1;
-    }
-}
-
-u32 words_written(const Ins *i) {
-    switch (i->op) {
-    case OP_MOV64: case OP_ADD64: case OP_MINMAX64: case OP_SEL64: case OP_DADD: case OP_DMUL: case OP_DFMA:
-    case OP_FADD2: case OP_FMUL2: case OP_FFMA2: case OP_I2D: case OP_TO_F64: case OP_CLOCK64:
-    case OP_MBARRIER_EXCHANGE: case OP_MBARRIER_ARRIVE:
-        return 2;
-    case OP_F2I: return (i->aux & BITS_MASK) == 64 ? 2 : 1;
-    case OP_FRND: return i->flags & SOURCE_F64 ? 2 : 1;
-    case OP_IMAD_WIDE: return i->flags & UPPER_HALF ? 1 : 2;
-    case OP_TEXTURE: case OP_TEXTURE_QUERY: return channels_of(i) < 2 ? 1 : 2;
-    case OP_LOAD: case OP_LOAD_CONSTANT: case OP_ATOMIC: case OP_SURFACE_LOAD:
-        return i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
-    case OP_MATRIX_LOAD: return i->aux;
-    default: return 1;
-    }
-}
-
-/* Words of the second vector that is written. */
-u32 words_written_beside(const Ins *i) {
-    const int fetches = i->op == OP_TEXTURE || i->op == OP_TEXTURE_QUERY;
-    return fetches && channels_of(i) > 2 ? channels_of(i) - 2 : 0;
-}
 
 /* Any function of what is read, lane by lane. Whether more is known of some of it. */
 int follow_any(Follow *f) {
@@ -112,6 +72,20 @@ static void keep_result(Follow *f, u16 *d, const Lanes *found, u32 lanes, u16 gu
     }
 }
 
+/* Sums of a warpgroup: of what A, B and the sums so far hold, all of them together. */
+static void follow_product(Follow *f) {
+    Origins *const o = f->o;
+    u16 found = worse(of_shared_memory(o), o->under);
+    for (int k = 0; k < 3; k++) {
+        if (f->i->s[k] & POOL) continue;
+        const u16 *x = read_origins(o, f->w, f->i, k);
+        for (u32 n = 0; n < words_read(f->i, k); n++) worsen(&found, kind_of_lanes(x + n * LANES, FULL));
+    }
+    worsen(&found, kind_of_predicate(o, f->w, f->i->ps[0], f->m));
+    u16 *d = registers_of(o, f->w, f->i->d[0]);
+    for (u32 k = 0; k < gmma_sums(f->i) * LANES; k++) d[k] = found;
+}
+
 /* Everything that code on one side of a branch may write depends on the condition of the branch. */
 static void worsen_region(Origins *o, const Warp *w, u32 pc, u16 kind) {
     const Launch *launch = o->launch;
@@ -153,6 +127,10 @@ void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m) {
     }
     if (!f.m || i->op == OP_NOP) return;
     if (i->uniform) f.m = together(w);
+    if (i->op == OP_GMMA) {
+        follow_product(&f);
+        return;
+    }
     follow_operation(&f);
     const u32 words = words_written(i);
     for (u32 k = 0; k < words; k++) keep_result(&f, registers_of(o, w, i->d[0]) + k * LANES, &f.d[k], lanes, guard);

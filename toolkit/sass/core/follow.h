@@ -1,6 +1,7 @@
 /* Propagation of origins (origins.h) through one instruction: declarations that follow_*.c share. */
 #pragma once
 
+#include "operands.h"
 #include "origins.h"
 
 /* Vectors of origins. */
@@ -62,9 +63,6 @@ static inline void set_result(Follow *f, u16 origin) {
     for (u32 k = 0; k < MOST_WORDS; k++) fill(&f->d[k], origin);
 }
 
-u32 words_read(const Ins *i, int k);
-u32 words_written(const Ins *i);
-u32 words_written_beside(const Ins *i);
 void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m);
 int follow_any(Follow *f);
 void mix_lanes(Follow *f);
@@ -75,3 +73,4 @@ void follow_swap(Follow *f);
 void follow_integer(Follow *f);
 int follow_warp(Follow *f);
 int follow_access(Follow *f);
+u16 of_shared_memory(const Origins *o);

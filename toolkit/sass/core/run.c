@@ -1,6 +1,7 @@
 #include "run.h"
 
 #include "check.h"
+#include "check_gmma.h"
 #include "check_ops.h"
 #include "control.h"
 #include "follow.h"
@@ -92,6 +93,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
         g->fresh = is_at_loop = 0;
         const u64 wavefronts = count->wavefronts;
         if (is_watched && m && c->checker && c->checker->suspects[w->index]) check_use(c, w, i, m);
+        if (is_watched && m && c->checker && c->checker->products && !is_of_products(i)) check_registers(c, w, i);
         if (m) handlers[i->op](c, w, i, i->uniform ? together(w) : m);
         if (count->wavefronts != wavefronts) add_clocks(c->stream, count->wavefronts - wavefronts);
         if (waits) note_passed(c, w, pc, lanes, &before);

@@ -77,3 +77,16 @@ def by_heuristics(x_ptr, n, BLOCK: tl.constexpr):
 def mistaken(x_ptr, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(x_ptr + at, nothing)  # noqa: F821
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, N, K, M: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr):
+    row, column = tl.arange(0, M), tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    k = tl.arange(0, STEP)
+    a, b = a_ptr + row[:, None] * K + k[None, :], b_ptr + k[:, None] * N + column[None, :]
+    sum = tl.zeros((M, COLUMNS), tl.float32)
+    for _ in range(0, K, STEP):
+        sum = tl.dot(tl.load(a), tl.load(b), sum)
+        a += STEP
+        b += STEP * N
+    tl.store(c_ptr + row[:, None] * N + column[None, :], sum)
