@@ -28,6 +28,7 @@ from toolkit.microbenchmarks import (
     atomics,
     barriers,
     bulk,
+    clock,
     code,
     contention,
     global_memory,
@@ -36,6 +37,8 @@ from toolkit.microbenchmarks import (
     queues,
     registers,
     shared,
+    tensor,
+    warpgroup,
 )
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.record import Benchmark
@@ -53,6 +56,9 @@ MODULES = (
     atomics,
     contention,
     launch,
+    tensor,
+    warpgroup,
+    clock,
 )
 Constants = dict[str, dict[str, Any]]  # by name, as they stand in the file
 FILE_COLUMNS = 160  # of a table that goes to a file: no terminal tells
