@@ -5,6 +5,7 @@ python -m docs.opcodes > docs/opcodes.md
 
 from __future__ import annotations
 
+import re
 import sys
 
 from toolkit.sass.isa import REGISTRY, Semantics
@@ -16,6 +17,9 @@ What the simulator executes on every architecture, generated from the registry o
 stops a simulation with its name, its SASS text and its source line. Opcodes that
 begin with U run on the uniform datapath.
 """
+
+
+_SHAPE = re.compile(r"64x\d+x(\d+)")  # of a warpgroup's product; N is a multiple of 8 up to 256
 
 
 def opcode_list() -> str:
@@ -30,7 +34,8 @@ def opcode_list() -> str:
 def _table(family: str, meanings: list[Semantics]) -> str:
     lines = [f"## {family.capitalize()}", "", "| opcode | modifiers |", "|---|---|"]
     for meaning in sorted(meanings, key=lambda meaning: meaning.opcode):
-        modifiers = " ".join(sorted(meaning.modifiers)) or "–"
+        shown = {_SHAPE.sub(r"64xNx\1", name) for name in meaning.modifiers}
+        modifiers = " ".join(sorted(shown)) or "–"
         lines.append(f"| `{meaning.opcode}` | {modifiers} |")
     return "\n".join([*lines, ""])
 

@@ -12,6 +12,19 @@ DEFAULT_ARCHITECTURE = DEFAULT_DEVICE.sm_arch  # where neither an architecture n
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)", re.ASCII)
 
 
+# What sm_90 lacks and sm_90a has (PTX ISA, wgmma and setmaxnreg), in a source or in ptxas' message.
+_FEATURES_OF_90A = re.compile(r"\bwgmma\b|\bsetmaxnreg\b")
+
+
+def with_features(arch: str, text: str) -> str:
+    """`arch`, or "sm_90a" in place of "sm_90" where a source, or an error, names its instructions.
+
+    >>> with_features("sm_90", 'asm volatile("wgmma.fence.sync.aligned;");')
+    'sm_90a'
+    """
+    return "sm_90a" if arch == "sm_90" and _FEATURES_OF_90A.search(text) else arch
+
+
 def architecture_of(arch: str | None, device: Device | None) -> str:
     """The architecture to compile for: `arch`, else that of `device`, else the default.
 

@@ -27,6 +27,7 @@ from toolkit.machine_code.instruction import (
     INSTRUCTION_BYTES,
     Address,
     Constant,
+    Descriptor,
     Immediate,
     Instruction,
     Operand,
@@ -47,6 +48,7 @@ _CONSTANT = re.compile(
     rf"{_SIGNS}(?:c\[(?P<bank>0x[0-9a-f]+)\]|cx\[(?P<register>UR\w+)\])\[(?P<sum>[^\]]*)\]{_SUFFIX}"
 )
 _ADDRESS = re.compile(r"(?:desc\[(?P<descriptor>UR\w+)\])?\[(?P<sum>[^\]]*)\]")
+_DESCRIPTOR = re.compile(r"gdesc\[(?P<register>UR\w+)\](?P<suffix>(?:\.\w+)*)")
 _NUMBER = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+(?:\.\d*)?(?:e[-+]\d+)?|INF|[QS]NAN)")
 _INTEGER = re.compile(r"-?0x[0-9a-f]+")
 _NAME = re.compile(r"[\w.$]+|\{[\d,]+\}|32@(?:lo|hi)\(.+\)|desc\[UR\w+\]")
@@ -223,6 +225,11 @@ def parse_operand(text: str) -> Operand:
             registers=registers,
             offset=offset,
             descriptor=_register(match["descriptor"]) if match["descriptor"] else None,
+        )
+    if match := _DESCRIPTOR.fullmatch(text):
+        return Descriptor(
+            register=_register(match["register"]),
+            suffix=tuple(filter(None, match["suffix"].split("."))),
         )
     if _NAME.fullmatch(text):
         return Special(name=text)

@@ -11,8 +11,9 @@ RegisterFile = Literal["R", "UR", "P", "UP", "B"]
 INSTRUCTION_BYTES = 16
 RZ, URZ, PT = 255, 255, 7  # the indices of the registers that always read 0, or true
 
-# Matrix products (HFMA2.MMA is another opcode), and tensor memory.
-_TENSOR_CORE_OPCODE = re.compile(r"\w+MMA|LDTM|STTM|WARPGROUP|UTC\w+")
+# Matrix products (HFMA2.MMA is another opcode) that are not simulated, and tensor memory.
+_TENSOR_CORE_OPCODE = re.compile(r"(?![HIQB]GMMA)\w+MMA|LDTM|STTM|UTC\w+")
+_TENSOR_MEMORY_OPCODE = re.compile(r"LDTM|STTM|UTC\w+")  # of tcgen05, sm_100a and sm_103a
 
 CONSTANT_NAMES: dict[tuple[RegisterFile, int], str] = {
     ("R", RZ): "RZ",
@@ -109,6 +110,21 @@ class Address:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Descriptor:
+    """Descriptors of matrices in shared memory: `gdesc[UR8].tnspA`.
+
+    They are in four uniform registers from `register` on. `suffix` holds "tnspA", "tnspB", "negA"
+    and "negB", as far as they are there.
+    """
+
+    register: Register
+    suffix: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "".join((f"gdesc[{self.register}]", *(f".{part}" for part in self.suffix)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Special:
     """A name that is no general register: `SR_TID.X`, `SB0`, `EXIT_THREADS`, `3D`."""
 
@@ -118,7 +134,7 @@ class Special:
         return self.name
 
 
-Operand = Register | Immediate | Constant | Address | Special
+Operand = Register | Immediate | Constant | Address | Descriptor | Special
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,6 +185,11 @@ class Instruction:
 
 def tensor_core_refusal(opcode: str) -> str | None:
     """Reason why an opcode of tensor cores is refused; None for any other opcode."""
+    if _TENSOR_MEMORY_OPCODE.fullmatch(opcode):
+        return (
+            f"tcgen05 ({opcode}), the tensor cores of sm_100a, is not simulated: compile a kernel "
+            "of wgmma for sm_90a, or of mma.sync"
+        )
     is_theirs = _TENSOR_CORE_OPCODE.fullmatch(opcode)
     return f"tensor cores ({opcode}) are not simulated" if is_theirs else None
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 from analysis.argument_types import shown
 from analysis.devices import Device, nearest_compilable
-from analysis.errors import InputError, ToolkitError, shortened
-from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
+from analysis.errors import CompileError, InputError, ToolkitError, shortened
+from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE, with_features
 from toolkit.machine_code.chosen_code import chosen_code
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
 from toolkit.machine_code.containers import HEAD_BYTES, Form, form_of
@@ -61,17 +62,25 @@ def compile_kernel(
         else nearest_compilable(target.compute_capability, supported_architectures())
     )
     folder = Path(source).resolve().parent if is_file and name is None else folder
-    cubin = compile_cubin(
+    whole = text_with_headers(str(text), file, folder, options)
+    compiled_for = partial(
+        compile_cubin,
         str(text),
         name=file,
         kernel=kernel,
-        arch=architecture,
         defines=defines,
         options=options,
         folder=folder,
         headers=headers,
     )
-    whole = text_with_headers(str(text), file, folder, options)
+    architecture = with_features(architecture, whole)
+    try:
+        cubin = compiled_for(arch=architecture)
+    except CompileError as error:
+        featured = with_features(architecture, str(error))
+        if featured == architecture:
+            raise
+        cubin = compiled_for(arch=featured)
     return replace(
         cubin,
         resources=replace(cubin.resources, note=note),

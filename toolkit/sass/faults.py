@@ -165,6 +165,11 @@ def _deadlock(fault: Fault, translated: Translated, bound: BoundLaunch) -> str:
         return f"{subject} for {waited_for}, whose phase never completes: {_lacking(fault)}"
     if opcode in _WAITS:
         return f"{subject} {_WAITS[opcode]} and the others never arrive"
+    if opcode == "USETMAXREG":
+        return (
+            f"{subject} for registers that no warp gives back: let setmaxnreg.dec of the other "
+            "warps run, and keep the sum within what the launch had"
+        )
     polling = "it polls in a loop"
     if fault.resident > 1:
         polling = f"all {fault.resident:,} running blocks poll in loops"
@@ -209,10 +214,44 @@ def _partial_warp(fault: Fault, bound: BoundLaunch) -> str:
     )
 
 
+SWIZZLED = {0: "no swizzle", 32: "32-byte swizzle", 64: "64-byte swizzle", 128: "128-byte swizzle"}
+
+
+def _descriptor(fault: Fault, bound: BoundLaunch) -> str:
+    """A descriptor of a matrix names bytes outside of shared memory."""
+    start, leading, stride, swizzle = (int(word) for word in fault.words)
+    operand = "B" if fault.waiting else "A"
+    remedy = "the descriptor holds (address & 0x3ffff) >> 4 and offsets >> 4"
+    if bound.cluster_blocks > 1:
+        remedy += "; in a cluster an address has the block's rank in its upper bits: mask it"
+    return (
+        f"the descriptor of {operand} leads outside of shared memory, to "
+        f"{_shared_address(fault.address, bound)} of {bound.shared_bytes - bound.shared_base:,}: "
+        f"start {_shared_address(start, bound)}, leading offset {leading:,}, stride offset "
+        f"{stride:,}, {SWIZZLED[swizzle]}: {remedy}"
+    )
+
+
+def _partial_group(fault: Fault, bound: BoundLaunch) -> str:
+    if fault.waiting:
+        return (
+            f"warp {fault.warp} multiplied {fault.waiting:,} times with its warpgroup and warp "
+            f"{fault.phase} {text.many(fault.pending, 'time')}: a GPU waits for ever; let all four "
+            "warps of a warpgroup (128 threads from a multiple of 128 on) execute each wgmma"
+        )
+    threads = bound.geometry.threads_per_block
+    return (
+        f"wgmma needs a warpgroup of four warps, and a block of {threads:,} threads ends within "
+        "this one: start a multiple of 128 threads"
+    )
+
+
 _OF_THREADS: dict[int, Callable[[Fault, BoundLaunch], str]] = {
     machine.ARRIVALS: _arrivals,
     machine.NO_TENSOR_MAP: _no_map,
     machine.PARTIAL_WARP: _partial_warp,
+    machine.DESCRIPTOR: _descriptor,
+    machine.PARTIAL_GROUP: _partial_group,
     machine.BAD_FREE: bad_free,
     **dict.fromkeys(_OF_MEMORY, _access),
 }

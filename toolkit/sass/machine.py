@@ -56,6 +56,7 @@ _POLL_S = 0.2  # how often finished blocks are told
 OK, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP = range(8)
 UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP = range(8, 13)
 BAD_FREE, PARTIAL_WARP, NO_TEXTURE, SURFACE_BOUNDS, SURFACE_MISALIGNED = range(13, 18)
+DESCRIPTOR, PARTIAL_GROUP = range(18, 20)
 SPACES = ("global", "shared", "local", "constant")
 
 
@@ -94,6 +95,7 @@ class BoundLaunch:
     heap_bytes: int = 0  # of malloc; 0: nothing calls it
     use: MemoryUse | None = None  # what executed code did with the memory of the module
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
+    registers: int = 0  # of each thread at the start
     textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
 
     @property
@@ -442,7 +444,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 # What the core's launch has under the same names.
 _OF_THE_BOUND_LAUNCH = (
     *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
-    *("shared_base", "shared_bytes", "heap_bytes", "at_once"),
+    *("shared_base", "shared_bytes", "heap_bytes", "at_once", "registers"),
 )
 
 

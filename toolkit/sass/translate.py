@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError
-from analysis.geometry import Geometry
+from analysis.geometry import Geometry, ceil_div
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.setup import PLAIN, LaunchSetup
@@ -60,6 +60,7 @@ LOCAL_ALIGNMENT = 16
 # cudaLimitStackSize: what calls may take beyond the frame that is known, by recursion or through
 # pointers. Without calls nothing lies below the frame, so that no array can reach below its first.
 STACK_BYTES = 1024
+REGISTER_UNIT = 8  # of each thread, in which a warp gets registers
 
 WORKSPACE, HEAP = "the workspace of grid.sync()", "the heap of malloc"
 # The workspace of a cooperative launch: its size, and the counter of the barrier.
@@ -177,6 +178,7 @@ def bind(
         cluster=kernel.cluster,
         blocks_meet=meet,
         textures=table(arguments, arrays, addresses),
+        registers=ceil_div(kernel.resources.registers_per_thread, REGISTER_UNIT) * REGISTER_UNIT,
     )
     written = zip(buffers, arrays.values(), strict=True)
     return bound, tuple(x.data.view(a.dtype).reshape(a.shape) for x, a in written)

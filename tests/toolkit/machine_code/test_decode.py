@@ -239,7 +239,7 @@ def test_all_predicates_as_an_operand_are_no_guard(record, text):
 
 
 def test_only_wanted_functions_are_decoded():
-    strange = {"opcode": "HGMMA", "operands": "R24,gdesc[UR4]"}
+    strange = {"opcode": "UTCHMMA", "operands": "gdesc[UR4],tmem[UR8]"}
     functions = (
         json.loads(printed({"opcode": "EXIT"}))[1] + json.loads(printed(strange, name="strange"))[1]
     )
@@ -252,17 +252,21 @@ def test_only_wanted_functions_are_decoded():
 @pytest.mark.parametrize(
     ("opcode", "reason"),
     [
-        ("NEW", "the simulator does not know the operand 'gdesc[UR4]'"),
-        ("HGMMA", "tensor cores (HGMMA) are not simulated"),
-        ("UTCHMMA", "tensor cores (UTCHMMA) are not simulated"),
+        ("NEW", "the simulator does not know the operand 'tmem[UR4]'"),
+        ("HMMA", "tensor cores (HMMA) are not simulated"),
+        (
+            "UTCHMMA",
+            "tcgen05 (UTCHMMA), the tensor cores of sm_100a, is not simulated: compile a kernel "
+            "of wgmma for sm_90a, or of mma.sync",
+        ),
     ],
 )
 def test_a_strange_operand_is_named_with_its_place(opcode, reason):
-    strange = {"opcode": f"{opcode}.F32", "operands": "R24,gdesc[UR4],!UPT"}
+    strange = {"opcode": f"{opcode}.F32", "operands": "R24,tmem[UR4],!UPT"}
     with pytest.raises(UnsupportedError) as caught:
         decode(printed({"opcode": "NOP"}, strange), sources={16: SourceLine(file="k.cu", line=3)})
     assert str(caught.value) == (
-        f"{opcode}.F32 R24, gdesc[UR4], !UPT at 0x0010 of kernel (k.cu, line 3): {reason}"
+        f"{opcode}.F32 R24, tmem[UR4], !UPT at 0x0010 of kernel (k.cu, line 3): {reason}"
     )
 
 

@@ -100,7 +100,7 @@ class CoreLaunch(Structure):
         "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
         "u4 notes_requests follows at_once reserved; p under region_ends region_writes work; "
-        "u8 heap_base heap_bytes; p textures; u4 texture_count"
+        "u8 heap_base heap_bytes; p textures; u4 texture_count registers"
     )
 
 

@@ -10,7 +10,8 @@
  *
  *     core lanes compare operations grow
  *     costs trace tally stream requests heap space memory matrix
- *     integer floating double half atomics convert special_tables special warp texture
+ *     integer floating double half tensor_sum gmma atomics convert special_tables
+ *     special warp texture
  *     check check_order check_cluster check_threads check_shared check_blocks
  *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
  *     origins follow follow_swap follow_integer follow_warp follow_memory
@@ -85,7 +86,7 @@ typedef struct {
 enum {
     OK = 0, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP, UNIMPLEMENTED,
     NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE, PARTIAL_WARP, NO_TEXTURE, SURFACE_BOUNDS,
-    SURFACE_MISALIGNED
+    SURFACE_MISALIGNED, DESCRIPTOR, PARTIAL_GROUP
 };
 enum { SPACE_GLOBAL = 0, SPACE_SHARED, SPACE_LOCAL, SPACE_CONSTANT, SPACE_GENERIC };
 
@@ -161,6 +162,7 @@ typedef struct {
     u64 heap_base, heap_bytes; /* of malloc; 0 bytes: nothing calls it */
     const TextureObject *textures; /* texture and surface objects (texture.h) */
     u32 texture_count;
+    u32 registers;         /* of each thread at the start */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -239,6 +241,9 @@ typedef struct {
     u32 reduced;         /* the barrier of the last BAR.RED */
     u32 cluster_phase;   /* of its cluster's barrier, when it arrived there */
     u32 bulk_groups;     /* groups of bulk copies that it closed */
+    u32 products;        /* matrix products that it made with its warpgroup */
+    u32 last_product;    /* the instruction of the last one */
+    u32 registers;       /* of each thread, where setmaxnreg changed them; 0: as launched */
     u32 ends_slice;      /* it found nothing to do but to ask again */
     Question asked;
     Pass pass;
@@ -268,6 +273,7 @@ typedef struct Block {
     u32 lives;
     u32 cluster_arrived;   /* threads that arrived at the barrier of the cluster that begins here */
     u32 cluster_phase;     /* how often that has opened */
+    i32 spare_registers;   /* of each thread of a warp, that warps gave back (setmaxnreg) */
     u32 mbarriers;
     Generation mbarrier[MOST_MBARRIERS];
     Checker *checker;      /* NULL: nothing is checked */

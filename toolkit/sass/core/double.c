@@ -6,8 +6,6 @@
 #include "floating.h"
 #include "operations.h"
 
-#define NAN64 0xfff8000000000000u /* of an invalid operation */
-
 /* Source k without its modifiers: a NaN passes as it is. */
 static inline u64 raw64(const Warp *w, const Ins *i, int k, int l) {
     const u32 *low = vector(w, i->s[k]);

@@ -4,6 +4,7 @@
 
 #include "control.h"
 #include "convert.h"
+#include "gmma.h"
 #include "integer.h"
 #include "operations.h"
 #include "texture.h"
@@ -24,6 +25,7 @@ u32 words_read(const Ins *i, int k) {
     case OP_STORE: return k == 2 ? words : 1;
     case OP_ATOMIC: return k >= 2 ? words : 1;
     case OP_MATRIX_STORE: return k == 2 ? i->aux : 1;
+    case OP_GMMA: return k == 0 ? gmma_sums(i) : k == 1 ? gmma_registers_of_a(i) : 4;
     default: return 1;
     }
 }
@@ -41,6 +43,7 @@ u32 words_written(const Ins *i) {
     case OP_LOAD: case OP_LOAD_CONSTANT: case OP_ATOMIC: case OP_SURFACE_LOAD:
         return i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
     case OP_MATRIX_LOAD: return i->aux;
+    case OP_GMMA: return gmma_sums(i);
     default: return 1;
     }
 }
@@ -112,6 +115,20 @@ static void keep_result(Follow *f, u16 *d, const Lanes *found, u32 lanes, u16 gu
     }
 }
 
+/* Sums of a warpgroup: of what A, B and the sums so far hold, all of them together. */
+static void follow_product(Follow *f) {
+    Origins *const o = f->o;
+    u16 found = worse(of_shared_memory(o), o->under);
+    for (int k = 0; k < 3; k++) {
+        if (f->i->s[k] & POOL) continue;
+        const u16 *x = read_origins(o, f->w, f->i, k);
+        for (u32 n = 0; n < words_read(f->i, k); n++) worsen(&found, kind_of_lanes(x + n * LANES, FULL));
+    }
+    worsen(&found, kind_of_predicate(o, f->w, f->i->ps[0], f->m));
+    u16 *d = registers_of(o, f->w, f->i->d[0]);
+    for (u32 k = 0; k < gmma_sums(f->i) * LANES; k++) d[k] = found;
+}
+
 /* Everything that code on one side of a branch may write depends on the condition of the branch. */
 static void worsen_region(Origins *o, const Warp *w, u32 pc, u16 kind) {
     const Launch *launch = o->launch;
@@ -153,6 +170,10 @@ void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m) {
     }
     if (!f.m || i->op == OP_NOP) return;
     if (i->uniform) f.m = together(w);
+    if (i->op == OP_GMMA) {
+        follow_product(&f);
+        return;
+    }
     follow_operation(&f);
     const u32 words = words_written(i);
     for (u32 k = 0; k < words; k++) keep_result(&f, registers_of(o, w, i->d[0]) + k * LANES, &f.d[k], lanes, guard);

@@ -75,3 +75,4 @@ void follow_swap(Follow *f);
 void follow_integer(Follow *f);
 int follow_warp(Follow *f);
 int follow_access(Follow *f);
+u16 of_shared_memory(const Origins *o);

@@ -85,8 +85,13 @@ static u16 of_all_words(const Origins *o, u32 space) {
                                              : (size_t)o->warps * LANES * local_words(o->launch);
     const u16 *const origins = space == SPACE_SHARED ? o->shared : o->local;
     u16 found = SAME;
-    for (size_t k = 0; k < all; k++) worsen(&found, kind_of(origins[k]));
+    for (size_t k = 0; k < all && found != DATA; k++) worsen(&found, kind_of(origins[k]));
     return found;
+}
+
+/* What a read of shared memory at any place depends on. */
+u16 of_shared_memory(const Origins *o) {
+    return o->of_shared == DATA ? DATA : worse(o->of_shared, of_all_words(o, SPACE_SHARED));
 }
 
 /* An access of shared or local memory: a load takes over the origins of words, a store sets them, or

@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "bulk_ops.h"
 #include "control.h"
+#include "gmma.h"
 #include "mbarrier.h"
 #include "run.h"
 #include "straight.h"
@@ -49,6 +50,7 @@ int run_round(Worker *c) {
         if (!cluster_lives(c, first)) {
             make_all_of(c, first);
             EACH_BLOCK(b, first) {
+                check_products(c, b);
                 b->lives = 0;
                 if (!b->keeper) continue;
                 count_straight(b->keeper, c->launch->length);

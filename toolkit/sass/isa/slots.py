@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from toolkit.machine_code.instruction import (
     RZ,
     Address,
     Constant,
+    Descriptor,
     Immediate,
     Instruction,
     Operand,
@@ -79,7 +81,10 @@ class Slots:
     _places: dict[tuple[PoolEntry, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        registers = 1 + max(_indices(self.instructions, "R"), default=0)
+        registers = 1 + max(
+            max(_indices(self.instructions, "R"), default=0),
+            max(map(_last_of_matrix, self.instructions), default=0),
+        )
         uniforms = 1 + max(_indices(self.instructions, "UR"), default=0)
         self.first_uniform = registers + WIDEST_RANGE - 1
         self._discard = self.first_uniform + uniforms + WIDEST_RANGE - 1
@@ -193,6 +198,24 @@ class Slots:
         refuse(self.instruction, f"the simulator wants {wanted} where this has a {kind}: {operand}")
 
 
+_MATRIX = re.compile(r"64x(\d+)x\d+")
+
+
+def matrix_columns(instruction: Instruction) -> int:
+    """Columns of the product of a warpgroup (`HGMMA.64x128x16`); 0 for another instruction."""
+    if not instruction.opcode.endswith("GMMA"):
+        return 0
+    return next((int(m[1]) for x in instruction.modifiers if (m := _MATRIX.fullmatch(x))), 0)
+
+
+def _last_of_matrix(instruction: Instruction) -> int:
+    """The last register that a product of a warpgroup may write, whose first one is named."""
+    columns = matrix_columns(instruction)
+    named = instruction.operands[0] if columns else None
+    is_there = isinstance(named, Register) and named.index != RZ
+    return named.index + columns // 2 - 1 if is_there and isinstance(named, Register) else 0
+
+
 def _indices(instructions: Iterable[Instruction], file: str) -> Iterable[int]:
     """The registers of `file` that the instructions name, in addresses and constants too."""
     for instruction in instructions:
@@ -210,4 +233,6 @@ def _registers(operand: Operand) -> tuple[Register | None, ...]:
             return (*operand.registers, operand.descriptor)
         case Constant():
             return (operand.base, operand.bank_register)
+        case Descriptor():
+            return (operand.register,)
     return ()

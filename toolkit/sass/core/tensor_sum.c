@@ -1,0 +1,214 @@
+#include "tensor_sum.h"
+
+#include <math.h>
+
+#include "double.h"
+#include "half.h"
+
+/* Exponents of what is no finite number but zero: so small that such a term vanishes beside any E. */
+enum { E_ZERO = -16384, E_INF = -8192, E_NAN = -4096, E_FINITE = -2048 };
+
+typedef struct { i32 exponent_bits, fraction_bits, bias; } TensorFormat;
+static const TensorFormat formats[TENSOR_FORMATS] = {
+    [TENSOR_F16] = {5, 10, 15}, [TENSOR_BF16] = {8, 7, 127}, [TENSOR_TF32] = {8, 10, 127},
+    [TENSOR_E4M3] = {4, 3, 7},  [TENSOR_E5M2] = {5, 2, 15},
+};
+
+/* E4M3 has no Inf: its largest exponent is that of numbers, but for one NaN. */
+ALWAYS_INLINE int decode(const u32 format, const u32 *x, u32 count, i32 *e, float *s) {
+    const TensorFormat f = formats[format];
+    const u32 fraction = (1u << f.fraction_bits) - 1, top = (1u << f.exponent_bits) - 1;
+    const u32 sign = 1u << (f.fraction_bits + f.exponent_bits), dropped = format == TENSOR_TF32 ? 13 : 0;
+    u32 any = 0;
+    IVDEP for (u32 n = 0; n < count; n++) {
+        const u32 bits = x[n] >> dropped, low = bits & fraction, field = bits >> f.fraction_bits & top;
+        const u32 special = format == TENSOR_E4M3 ? (bits & (sign - 1)) == sign - 1 : field == top;
+        const u32 is_nan = special & (format == TENSOR_E4M3 || low != 0);
+        const i32 whole = (i32)either(field != 0, low | (fraction + 1), low);
+        const i32 normal = (i32)either(field != 0, field, 1) - f.bias;
+        const i32 finite = (i32)either(whole != 0, (u32)normal, (u32)E_ZERO);
+        const i32 magnitude = (i32)either(special, 1, (u32)whole);
+        e[n] = (i32)either(special, either(is_nan, (u32)E_NAN, (u32)E_INF), (u32)finite);
+        s[n] = (float)(i32)either((bits & sign) != 0, 0u - (u32)magnitude, (u32)magnitude);
+        any |= special;
+    }
+    return any != 0;
+}
+
+int tensor_decode(u32 format, const u32 *x, u32 count, i32 *e, float *s) {
+    switch (format) {
+    case TENSOR_F16: return decode(TENSOR_F16, x, count, e, s);
+    case TENSOR_BF16: return decode(TENSOR_BF16, x, count, e, s);
+    case TENSOR_TF32: return decode(TENSOR_TF32, x, count, e, s);
+    case TENSOR_E4M3: return decode(TENSOR_E4M3, x, count, e, s);
+    default: return decode(TENSOR_E5M2, x, count, e, s);
+    }
+}
+
+static inline i32 larger(i32 a, i32 b) { return a > b ? a : b; }
+
+/* 2^x for x above -127, else 0: all that is multiplied by it vanishes. */
+static inline float power(i32 x) { return as_float((u32)larger(x + 127, 0) << 23); }
+
+/* FP32 bits of t, cut off; the lowest bit tells of a rest where `sticky`. Of what is too large: Inf. */
+static inline u32 cut_off(double t, const int sticky) {
+    const u64 bits = as_bits64(t), magnitude = bits & ~(1ull << 63);
+    const u32 normal = (u32)(magnitude >> 29) - (896u << 23);
+    const u32 rest = sticky && (magnitude & ((1u << 29) - 1)) != 0;
+    const int is_small = magnitude < (u64)(1023 - 126) << 52, is_large = magnitude >= (u64)(1023 + 128) << 52;
+    const u32 subnormal = (u32)(i32)((is_small ? as_double(magnitude) : 0) * 0x1p149);
+    u32 r = either(is_small, subnormal, normal | rest);
+    r = either(is_large, INF32, r);
+    return either(r != 0, r | ((u32)(bits >> 32) & SIGN32), 0);
+}
+
+/* One block for COLUMNS neighbouring columns of a row. a_*: [L], b_*: [L][stride]. Products are exact as
+ * floats, and conversion to whole numbers in units of 2^(E - F) cuts them off. Two partial sums stay within
+ * 32 bits. Returns 1 where C is Inf or NaN. */
+ALWAYS_INLINE u32 sum_block(const TensorRule *rule, const u32 L, const int half, const i32 *a_e, const float *a_s,
+                            const i32 *b_e, const float *b_s, u32 stride, u32 *sums) {
+    const i32 F = rule->fraction, of_c = half ? 10 : 23, top_of_c = half ? 31 : 255;
+    const i32 of_product = formats[rule->a].fraction_bits + formats[rule->b].fraction_bits;
+    const u32 dropped = half ? 0 : (1u << (23 - rule->kept)) - 1;
+    i32 c_e[COLUMNS], e[COLUMNS], part[2][COLUMNS], last[COLUMNS];
+    float c_s[COLUMNS];
+    double total[COLUMNS];
+    u32 any = 0;
+    IVDEP for (u32 j = 0; j < COLUMNS; j++) {
+        const u32 low = sums[j] & ((1u << of_c) - 1), field = sums[j] >> of_c & (u32)top_of_c;
+        const u32 special = field == (u32)top_of_c;
+        const u32 whole = either(special, 0, either(field != 0, low | 1u << of_c, low));
+        const i32 normal = (i32)either(field != 0, field, 1) - (half ? 15 : 127);
+        c_e[j] = (i32)either(whole != 0, (u32)normal, (u32)E_ZERO);
+        c_s[j] = (float)(i32)either(sums[j] >> (half ? 15 : 31) & 1, 0u - whole, whole);
+        any |= special;
+    }
+    IVDEP for (u32 j = 0; j < COLUMNS; j++) {
+        i32 most = larger(rule->floor, c_e[j]);
+#pragma GCC unroll 32
+        for (u32 k = 0; k < L; k++) most = larger(most, a_e[k] + b_e[k * stride + j]);
+        e[j] = most;
+    }
+    for (u32 p = 0; p < 2; p++)
+        IVDEP for (u32 j = 0; j < COLUMNS; j++) {
+            const i32 unit = e[j] - (F - of_product);
+            i32 sum = 0;
+#pragma GCC unroll 16
+            for (u32 k = p * (L / 2); k < (p + 1) * (L / 2); k++)
+                sum += (i32)(a_s[k] * b_s[k * stride + j] * power(a_e[k] + b_e[k * stride + j] - unit));
+            part[p][j] = sum;
+        }
+    IVDEP for (u32 j = 0; j < COLUMNS; j++) last[j] = (i32)(c_s[j] * power(c_e[j] - e[j] + F - of_c));
+    IVDEP for (u32 j = 0; j < COLUMNS; j++) {
+        total[j] = (double)part[0][j] + (double)part[1][j] + (double)last[j];
+        total[j] *= as_double((u64)(i64)(e[j] - F + 1023) << 52);
+    }
+    IVDEP for (u32 j = 0; j < COLUMNS; j++) {
+        const u32 r = cut_off(total[j], half);
+        if (half) {
+            const u32 h = narrowed_half(r);
+            sums[j] = either((h & 0x7fff) != 0, h, 0);
+        } else {
+            sums[j] = either((r & INF32) == INF32, r, r & ~dropped);
+            sums[j] = either((sums[j] & ~SIGN32) != 0, sums[j], 0);
+        }
+    }
+    return any;
+}
+
+/* What Inf and NaN among the terms make of a sum: the bits, or 0 where all terms are finite. */
+static u32 special_sum(int half, u32 L, const i32 *a_e, const float *a_s, const i32 *b_e, const float *b_s,
+                       u32 stride, u32 c) {
+    const u32 inf = half ? 0x7c00u : INF32, sign = half ? 0x8000u : SIGN32, magnitude = c & (sign - 1);
+    int is_nan = magnitude > inf, infinite[2] = {magnitude == inf && !(c & sign), magnitude == inf && c & sign};
+    for (u32 k = 0; k < L; k++) {
+        const i32 x = a_e[k], y = b_e[k * stride];
+        if (x > E_FINITE && y > E_FINITE) continue;
+        is_nan |= x == E_NAN || y == E_NAN || (x == E_INF && y == E_ZERO) || (x == E_ZERO && y == E_INF);
+        if (x == E_INF || y == E_INF) infinite[a_s[k] * b_s[k * stride] < 0] = 1;
+    }
+    if (is_nan || (infinite[0] && infinite[1])) return half ? NAN16 : NAN32;
+    return infinite[0] ? inf : infinite[1] ? inf | sign : 0;
+}
+
+/* All blocks of all elements; L and `half` are constants of each copy of this function. */
+ALWAYS_INLINE void sum_all(const TensorRule *rule, const u32 L, const int half, u32 rows, u32 columns, u32 length,
+                           const i32 *a_e, const float *a_s, const i32 *b_e, const float *b_s, int special,
+                           u32 *sums) {
+    for (u32 k = 0; k < length; k += L)
+        for (u32 r = 0; r < rows; r++) {
+            const i32 *const e = a_e + r * length + k;
+            const float *const s = a_s + r * length + k;
+            for (u32 j = 0; j < columns; j += COLUMNS) {
+                u32 before[COLUMNS], *const d = sums + r * columns + j;
+                const i32 *const f = b_e + k * columns + j;
+                const float *const t = b_s + k * columns + j;
+                memcpy(before, d, sizeof before);
+                if (!(sum_block(rule, L, half, e, s, f, t, columns, d) | (u32)special)) continue;
+                for (u32 n = 0; n < COLUMNS; n++) {
+                    const u32 x = special_sum(half, L, e, s, f + n, t + n, columns, before[n]);
+                    if (x) d[n] = x;
+                }
+            }
+        }
+}
+
+#define SUMS(NAME, L, half)                                                                                      \
+    static NOINLINE void NAME(const TensorRule *rule, u32 rows, u32 columns, u32 length, const i32 *a_e,        \
+                              const float *a_s, const i32 *b_e, const float *b_s, int special, u32 *sums) {     \
+        sum_all(rule, L, half, rows, columns, length, a_e, a_s, b_e, b_s, special, sums);                       \
+    }
+SUMS(sums_4, 4, 0) SUMS(sums_8, 8, 0) SUMS(sums_16, 16, 0) SUMS(sums_32, 32, 0)
+SUMS(half_sums_4, 4, 1) SUMS(half_sums_8, 8, 1) SUMS(half_sums_16, 16, 1) SUMS(half_sums_32, 32, 1)
+
+void tensor_sums(const TensorRule *rule, u32 rows, u32 columns, u32 length, const i32 *a_e, const float *a_s,
+                 const i32 *b_e, const float *b_s, int special, u32 *sums) {
+    static __typeof__(&sums_4) const of[2][4] = {{sums_4, sums_8, sums_16, sums_32},
+                                                 {half_sums_4, half_sums_8, half_sums_16, half_sums_32}};
+    const u32 L = length < rule->block ? length : rule->block, which = L <= 4 ? 0 : L <= 8 ? 1 : L <= 16 ? 2 : 3;
+    of[rule->half][which](rule, rows, columns, length, a_e, a_s, b_e, b_s, special, sums);
+}
+
+void tensor_integer_sums(u32 rows, u32 columns, u32 length, const i32 *a, const i32 *b, int saturate, u32 *sums) {
+    for (u32 r = 0; r < rows; r++)
+        for (u32 first = 0; first < columns; first += COLUMNS) {
+            i32 x[COLUMNS] = {0};
+            u32 *const d = sums + r * columns + first;
+            for (u32 k = 0; k < length; k++)
+                IVDEP for (u32 j = 0; j < COLUMNS; j++) x[j] += a[r * length + k] * b[k * columns + first + j];
+            for (u32 j = 0; j < COLUMNS; j++) {
+                const i64 sum = (i64)(i32)d[j] + x[j];
+                const i64 clamped = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
+                d[j] = (u32)(saturate ? clamped : sum);
+            }
+        }
+}
+
+void tensor_bit_sums(u32 rows, u32 columns, u32 length, const u32 *a, const u32 *b, int differ, u32 *sums) {
+    for (u32 r = 0; r < rows; r++)
+        for (u32 j = 0; j < columns; j++)
+            for (u32 k = 0; k < length; k++) {
+                const u32 x = a[r * length + k], y = b[k * columns + j];
+                sums[r * columns + j] += popcount(differ ? x ^ y : x & y);
+            }
+}
+
+static NOINLINE void double_chain(u32 rows, u32 columns, u32 length, const u64 *a, const u64 *b, u64 *sums) {
+    for (u32 r = 0; r < rows; r++)
+        for (u32 j = 0; j < columns; j++) {
+            u64 c = sums[r * columns + j];
+            for (u32 k = 0; k < length; k++) {
+                const u64 x = a[r * length + k], y = b[k * columns + j];
+                const u64 d = as_bits64(fma(as_double(x), as_double(y), as_double(c)));
+                if (!is_nan64(d)) c = d;
+                else if (is_nan64(y)) c = y | QUIET64;
+                else if (is_nan64(c)) c |= QUIET64;
+                else c = is_nan64(x) ? x | QUIET64 : NAN64;
+            }
+            sums[r * columns + j] = c;
+        }
+}
+
+void tensor_double_sums(u32 rows, u32 columns, u32 length, const u64 *a, const u64 *b, u32 mode, u64 *sums) {
+    ROUNDED(mode, double_chain(rows, columns, length, a, b, sums));
+}

@@ -1,0 +1,1 @@
+"""Products of a warpgroup (wgmma): kernels of one instruction, and whole kernels."""
