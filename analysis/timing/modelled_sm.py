@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.access import WAVEFRONT_BYTES
 from analysis.devices import Device
 from analysis.hardware.sm_constants import SmConstants
-from analysis.sm import LINE_BYTES, SCHEDULERS, Machine, Numbers
+from analysis.sm import LINE_BYTES, SCHEDULERS, Kind, Machine, Numbers, Unit
 from analysis.timing.blocks_of_sm import blocks_to_run
 from analysis.timing.work import Work
 
@@ -27,6 +27,8 @@ DIRTY_AT_FIRST = 0.8
 # all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
 LOCAL_READ_FROM, LOCAL_READ_ALL = 1.0, 1.9
 LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
+# Products of 8x8x4 doubles that take as long as one of them: measured on an H100.
+DOUBLES_AT_ONCE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,4 +196,11 @@ def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
         timed["pipe_clocks"][code["unit"] == unit] = clocks
     for unit, clocks in constants.latencies.items():
         timed["latency"][code["unit"] == unit] = clocks
+    is_product = code["kind"] == Kind.PRODUCT  # it waits in a queue of its own
+    timed["pipe_clocks"][is_product] = 0
+    is_double = code["unit"] == Unit.TENSOR_DOUBLE
+    least = constants.units[Unit.TENSOR_DOUBLE]
+    work = code["argument"][is_double] * least // DOUBLES_AT_ONCE
+    timed["pipe_clocks"][is_double] = np.maximum(work, least)
+    timed["latency"][is_double] += work
     return timed

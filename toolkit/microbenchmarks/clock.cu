@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(256) load(
             while (clock64() - started < period) {}
         ++batches;
         now = nanoseconds_now();
-    } while ((long long)(now - begin) < duration);
+    } while (__syncthreads_or(threadIdx.x == 0 && (long long)(now - begin) < duration));  // all agree
     const long long clocks = clock64() - from;
     if (threadIdx.x == 0) {
         out[3 * blockIdx.x] = clocks;

@@ -19,7 +19,7 @@ from toolkit.microbenchmarks.record import Measured, each
 from toolkit.microbenchmarks.warpgroup import BEGIN, COMMIT, product, wait
 
 PROBES: tuple[Probe, ...] = ()
-N, IN_GROUP = 256, 4  # products of a batch
+N, IN_GROUP = 256, 16  # products of a batch
 SOURCE = text("clock.cu").replace(
     "PRODUCTS", "\n".join([BEGIN, *[product(N, "shared")] * IN_GROUP, COMMIT, wait(0)])
 )
@@ -40,15 +40,20 @@ class Load:
     warps: int = 8
 
 
-GROUP_CLOCKS = IN_GROUP * N // 2
+MMA_CLOCKS, GROUP_CLOCKS = 32 * 6, IN_GROUP * N // 2
 LOADS = {
     "nothing": Load(kind=0),
     "ffma": Load(kind=1),
-    "mma": Load(kind=2, tensor_clocks=2 * 32 * 6),
-    "mma_half": Load(kind=2, period=2 * 2 * 32 * 6, tensor_clocks=2 * 32 * 6),
+    "mma": Load(kind=2, tensor_clocks=2 * MMA_CLOCKS),
+    **{
+        f"mma_1_of_{n}": Load(kind=2, period=2 * MMA_CLOCKS * n, tensor_clocks=2 * MMA_CLOCKS)
+        for n in (2, 8, 32)
+    },
     "wgmma": Load(kind=3, tensor_clocks=2 * GROUP_CLOCKS),
-    "wgmma_half": Load(kind=3, period=4 * GROUP_CLOCKS, tensor_clocks=2 * GROUP_CLOCKS),
-    "wgmma_quarter": Load(kind=3, period=8 * GROUP_CLOCKS, tensor_clocks=2 * GROUP_CLOCKS),
+    **{
+        f"wgmma_1_of_{n}": Load(kind=3, period=2 * GROUP_CLOCKS * n, tensor_clocks=2 * GROUP_CLOCKS)
+        for n in (2, 8, 32)
+    },
     "dram": Load(kind=4),
     "wgmma_and_dram": Load(kind=5, period=0, tensor_clocks=GROUP_CLOCKS),
 }

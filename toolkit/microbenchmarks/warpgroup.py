@@ -88,7 +88,8 @@ def _beside(n: int, source: str) -> Probe:
     return Probe(
         name=f"wgmma_{n}_{source}_beside_loads",
         setup=_SETUP % (n // 2) + f" unsigned {registers};",
-        body=f"if (warp < 4) {{ {products} }} else {{ {loads} }}",
+        # a shuffle tells the compiler that all lanes agree, or it waits for every product
+        body=f"if (__shfl_sync(~0u, warp, 0) < 4) {{ {products} }} else {{ {loads} }}",
         keep=_KEEP + " kept ^= v0 ^ v1 ^ v2 ^ v3 ^ v4 ^ v5 ^ v6 ^ v7;",
         opcode="HGMMA",
         suffix="a",
@@ -126,7 +127,7 @@ GROUPS = {
     for count in (1, FEW, MANY)
 }
 BESIDE = {(n, source): _beside(n, source) for n in (64, 256) for source in SOURCES}
-ISSUED = _issued(128)
+ISSUED = _issued(64)
 OVERHEAD = {
     name: Probe(
         name=f"wgmma_{name}",
@@ -193,7 +194,7 @@ def _in_flight(bench: Bench) -> Measured:
 def _loads_beside(bench: Bench, n: int, source: str) -> Measured:
     """Wavefronts of four other warps per clock while a warpgroup multiplies."""
     bench.place()
-    shares = []
+    shares, intervals = [], []
     for _ in range(3):
         rounds = [
             np.median((one.stop - one.start).reshape(-1, 2, 4), axis=(0, 2))  # of each four warps
@@ -208,7 +209,8 @@ def _loads_beside(bench: Bench, n: int, source: str) -> Measured:
         if of_loads > of_products:
             raise RuntimeError("the loads take longer than the products")
         shares.append(4 * LOADS / of_loads)
-    return Measured.of(shares)
+        intervals.append(of_products / MANY)
+    return Measured.of(shares, cycles_per_product=intervals)
 
 
 BENCHMARKS = (

@@ -16,13 +16,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.sm import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
-from toolkit.machine_code.instruction import RZ, Address, Constant, Instruction, Register, Special
+from analysis.sm import (
+    BANKS,
+    INSTRUCTION,
+    NO_SCOREBOARD,
+    PRODUCT_ENDS_GROUP,
+    PRODUCT_OF_REGISTERS,
+    Kind,
+    Unit,
+)
+from toolkit.machine_code.instruction import (
+    RZ,
+    Address,
+    Constant,
+    Immediate,
+    Instruction,
+    Register,
+    Special,
+)
 from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
 from toolkit.sass.isa.memory import is_of_matrices, width
 from toolkit.sass.isa.registry import is_predicate
+from toolkit.sass.isa.slots import matrix_columns
 from toolkit.sass.isa.texture import TEXTURES, channels_written
 
 # The first bit of each, and how many they are; only three operands come from registers.
@@ -44,11 +61,18 @@ _FP64 = {"DFMA", "DADD", "DMUL", "DSETP", "DMNMX"}
 _XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R"}  # and I2F of 64 bits
 _CONSTANT = {"LDC", "ULDC", "LDCU"}
 _UNIFORM = {*_CONSTANT, "R2UR", "S2UR"}
+_TENSOR = {"HMMA", "IMMA", "BMMA", "QMMA", "OMMA"}
+# Products whose K has 32 bytes (of 1688, those of TF32); the others take the time of half as much.
+_LONG = {"16816", "16832", "168256"}
+_PRODUCTS = {"HGMMA", "QGMMA", "IGMMA", "BGMMA"}
+_END_OF_GROUP = "gsb0"
+# Products of 8x8x4 doubles that an instruction is made of.
+_DOUBLES = {"8x8x4": 1, "16x8x4": 2, "16x8x8": 4, "16x8x16": 8}
 _READERS = {"R2UR", "IABS"}  # of general registers, though no arithmetic of the units below
 _CONTROL = {
     *("BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "BSSY", "BSYNC", "BREAK", "BAR", "NOP", "RET"),
     *("WARPSYNC", "DEPBAR", "LDGDEPBAR", "CALL", "YIELD", "KILL", "BPT", "NANOSLEEP", "MEMBAR"),
-    *("ERRBAR", "CCTL", "BMOV", "CLMAD"),
+    *("ERRBAR", "CCTL", "BMOV", "CLMAD", "WARPGROUP", "FENCE"),
 }
 _OPCODES = {
     Kind.SHARED_LOAD: "LDS",
@@ -67,6 +91,8 @@ _OPCODES = {
     Kind.BULK_GROUP: "UTMACMDFLUSH",
     Kind.BRANCH: "BRA BRX JMP CALL RET",
     Kind.EXIT: "EXIT",
+    Kind.PRODUCT: "HGMMA QGMMA IGMMA BGMMA",
+    Kind.FENCE: "FENCE",
 }
 _MOVES = {"SHFL", "MOVM"}  # from lane to lane
 _KINDS = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
@@ -82,6 +108,8 @@ _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_HALF, Unit.HALF),
     (_FP64, Unit.FP64),
     (_XU, Unit.XU),
+    (_PRODUCTS, Unit.TENSOR),
+    ({"DMMA"}, Unit.TENSOR_DOUBLE),
     (_CONTROL, Unit.CONTROL),
     (_UNIFORM, Unit.UNIFORM),
     (_KINDS, Unit.LSU),
@@ -127,7 +155,23 @@ def _argument(instruction: Instruction) -> int:
         return _left(instruction)
     if instruction.opcode == "ARRIVES":
         return AFTER_COPIES
+    if instruction.opcode == "DMMA":
+        return next((_DOUBLES[m] for m in instruction.modifiers if m in _DOUBLES), 1)
+    if instruction.opcode in _PRODUCTS:
+        return _product(instruction)
+    if instruction.opcode in ("FENCE", "WARPGROUP"):
+        left = (one.integer for one in instruction.operands if isinstance(one, Immediate))
+        return int(instruction.opcode == "FENCE") or next(left, 0)
     return width(instruction) if _kind(instruction) == Kind.STORE else 0
+
+
+def _product(instruction: Instruction) -> int:
+    """Argument of a product of a warpgroup: its columns, where A is, and whether it ends a group."""
+    operands = [one for one in instruction.operands if not is_predicate(one)]
+    ends = Special(name=_END_OF_GROUP) in operands
+    has_registers = len(operands) - ends > 3  # sums, A, descriptor, sums so far
+    columns = matrix_columns(instruction) // 8 - 1
+    return columns | PRODUCT_OF_REGISTERS * has_registers | PRODUCT_ENDS_GROUP * ends
 
 
 def _kind(instruction: Instruction) -> Kind:
@@ -137,6 +181,8 @@ def _kind(instruction: Instruction) -> Kind:
         return Kind.CONSTANT if any(one.is_by_lane for one in constants) else Kind.PLAIN
     if opcode == "BAR" and "ARV" in modifiers:
         return Kind.PLAIN
+    if opcode == "WARPGROUP":
+        return Kind.PRODUCT_WAIT if "DEPBAR" in modifiers else Kind.FENCE
     if opcode == "SYNCS":
         return next((kind for name, kind in _OF_BARRIERS.items() if name in modifiers), Kind.PLAIN)
     if opcode in ("UBLKCP", "UBLKRED"):
@@ -153,6 +199,11 @@ def _unit(instruction: Instruction) -> Unit:
 def _unit_of(opcode: str, modifiers: tuple[str, ...]) -> Unit:
     if opcode == "IMAD" and {"WIDE", "HI"} & set(modifiers):
         return Unit.FMA_WIDE
+    if opcode in _TENSOR:
+        is_long = opcode in ("QMMA", "OMMA") or not _LONG.isdisjoint(modifiers)
+        if opcode == "IMMA" and "16816" in modifiers:
+            is_long = False
+        return Unit.TENSOR if is_long or {"1688", "TF32"} <= set(modifiers) else Unit.TENSOR_SHORT
     if opcode == "I2F" and any("64" in modifier for modifier in modifiers):
         return Unit.XU
     if opcode.startswith("U") and opcode not in _CONSTANT:
