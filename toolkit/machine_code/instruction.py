@@ -11,9 +11,8 @@ RegisterFile = Literal["R", "UR", "P", "UP", "B"]
 INSTRUCTION_BYTES = 16
 RZ, URZ, PT = 255, 255, 7  # the indices of the registers that always read 0, or true
 
-# Matrix products (HFMA2.MMA is another opcode) that are not simulated, and tensor memory.
-_TENSOR_CORE_OPCODE = re.compile(r"(?![HIQB]GMMA)\w+MMA|LDTM|STTM|UTC\w+")
-_TENSOR_MEMORY_OPCODE = re.compile(r"LDTM|STTM|UTC\w+")  # of tcgen05, sm_100a and sm_103a
+# Products on tensor memory (tcgen05 of sm_100a and sm_103a).
+_TENSOR_MEMORY_OPCODE = re.compile(r"LDTM|STTM|UTC\w+")
 
 CONSTANT_NAMES: dict[tuple[RegisterFile, int], str] = {
     ("R", RZ): "RZ",
@@ -185,13 +184,12 @@ class Instruction:
 
 def tensor_core_refusal(opcode: str) -> str | None:
     """Reason why an opcode of tensor cores is refused; None for any other opcode."""
-    if _TENSOR_MEMORY_OPCODE.fullmatch(opcode):
-        return (
-            f"tcgen05 ({opcode}), the tensor cores of sm_100a, is not simulated: compile a kernel "
-            "of wgmma for sm_90a, or of mma.sync"
-        )
-    is_theirs = _TENSOR_CORE_OPCODE.fullmatch(opcode)
-    return f"tensor cores ({opcode}) are not simulated" if is_theirs else None
+    if not _TENSOR_MEMORY_OPCODE.fullmatch(opcode):
+        return None
+    return (
+        f"tcgen05 ({opcode}), the tensor cores of sm_100a, is not simulated: compile a kernel "
+        "of wgmma for sm_90a, or of mma.sync"
+    )
 
 
 def _modified(name: str, operand: Modified, inverted: str) -> str:

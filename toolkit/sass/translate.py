@@ -97,7 +97,7 @@ def translate(kernel: Kernel) -> Translated:
 def _lowered(kernel: Kernel) -> Lowered:
     _check_constants(kernel)
     linked = link(kernel, _addresses(kernel))
-    lowered = lower(linked.instructions)
+    lowered = lower(linked.instructions, kernel.capability)
     for loop in waits(kernel.instructions):
         lowered.program["flags"][loop[-1]] |= BRANCH_WAITS
     return lowered

@@ -253,7 +253,7 @@ def test_only_wanted_functions_are_decoded():
     ("opcode", "reason"),
     [
         ("NEW", "the simulator does not know the operand 'tmem[UR4]'"),
-        ("HMMA", "tensor cores (HMMA) are not simulated"),
+        ("HMMA", "the simulator does not know the operand 'tmem[UR4]'"),
         (
             "UTCHMMA",
             "tcgen05 (UTCHMMA), the tensor cores of sm_100a, is not simulated: compile a kernel "

@@ -14,6 +14,7 @@
 #include "grow.h"
 #include "lanes.h"
 #include "matrix.h"
+#include "mma.h"
 #include "memory.h"
 #include "operations.h"
 #include "space.h"
@@ -64,6 +65,11 @@ static int is_of_matrices(const Ins *i) {
 /* Registers of one operand. */
 static u32 words_of(const Ins *i) {
     return is_of_matrices(i) ? i->aux : i->width > WORD ? i->width / WORD : 1;
+}
+
+static u32 words_of_source(const Ins *i, int k) {
+    if (is_mma(i)) return k < 3 ? mma_field(i, MMA_OF_A + 8 * (u32)k) : 1;
+    return k == 2 ? words_of(i) : 1;
 }
 
 /* Accesses that fault are told, and dropped: the launch goes on, so that the next ones are found too. */
@@ -329,8 +335,8 @@ void check_use(Worker *c, const Warp *w, const Ins *i, u32 m) {
     const Suspect *moved = handler_of(i->op) == op_MOV ? suspect_at(c, w, i->s[0]) : NULL;
     const Suspect copy = moved ? *moved : (Suspect){0};
     for (int k = 0; k < SOURCES && !moved; k++)
-        for (u32 n = 0; n < (k == 2 ? words_of(i) : 1); n++) report_use(c, w, i->s[k] + n, m);
-    for (u32 n = 0; n < words_of(i); n++) clear_suspect(c, w, i->d[0] + n, m);
+        for (u32 n = 0; n < words_of_source(i, k); n++) report_use(c, w, i->s[k] + n, m);
+    for (u32 n = 0; n < (is_mma(i) ? mma_field(i, MMA_OF_D) : words_of(i)); n++) clear_suspect(c, w, i->d[0] + n, m);
     clear_suspect(c, w, i->d[1], m);
     if (!(copy.lanes & m)) return;
     Suspect *to = suspect_of(c, w, i->d[0]);

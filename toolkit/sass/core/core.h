@@ -10,7 +10,7 @@
  *
  *     core lanes compare operations grow
  *     costs trace tally stream requests heap space memory matrix
- *     integer floating double half tensor_sum gmma atomics convert special_tables
+ *     integer floating double half tensor_sum mma gmma atomics convert special_tables
  *     special warp texture
  *     check check_order check_cluster check_threads check_shared check_blocks
  *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops

@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "gmma.h"
 #include "integer.h"
+#include "mma.h"
 #include "operations.h"
 #include "texture.h"
 #include "warp.h"
@@ -25,6 +26,8 @@ u32 words_read(const Ins *i, int k) {
     case OP_STORE: return k == 2 ? words : 1;
     case OP_ATOMIC: return k >= 2 ? words : 1;
     case OP_MATRIX_STORE: return k == 2 ? i->aux : 1;
+    case OP_MMA: case OP_MMA_INTEGER: case OP_MMA_BITS: case OP_MMA_DOUBLE:
+        return k < 3 ? mma_field(i, MMA_OF_A + 8 * (u32)k) : 1;
     case OP_GMMA: return k == 0 ? gmma_sums(i) : k == 1 ? gmma_registers_of_a(i) : 4;
     default: return 1;
     }
@@ -43,6 +46,7 @@ u32 words_written(const Ins *i) {
     case OP_LOAD: case OP_LOAD_CONSTANT: case OP_ATOMIC: case OP_SURFACE_LOAD:
         return i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
     case OP_MATRIX_LOAD: return i->aux;
+    case OP_MMA: case OP_MMA_INTEGER: case OP_MMA_BITS: case OP_MMA_DOUBLE: return mma_field(i, MMA_OF_D);
     case OP_GMMA: return gmma_sums(i);
     default: return 1;
     }

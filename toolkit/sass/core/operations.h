@@ -39,6 +39,8 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 
 #define MATRIX_OPS(OP) OP(MATRIX_LOAD) OP(MATRIX_STORE) OP(MATRIX_TRANSPOSE)
 
+#define MMA_OPS(OP) OP(MMA) OP(MMA_INTEGER) OP(MMA_BITS) OP(MMA_DOUBLE)
+
 #define GMMA_OPS(OP) OP(GMMA) OP(GMMA_ARRIVE) OP(GMMA_WAIT) OP(REGISTERS_TAKE) OP(REGISTERS_GIVE)
 
 #define ATOMIC_OPS(OP) OP(ATOMIC) OP(IN_SPACE) OP(COPY_ASYNC)
@@ -63,8 +65,8 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 
 #define DATA_OPS(OP)                                                                           \
     INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \
-    SPECIAL_OPS(OP) MEMORY_OPS(OP) MATRIX_OPS(OP) GMMA_OPS(OP) ATOMIC_OPS(OP) MBARRIER_OPS(OP) BULK_OPS(OP) \
-    WARP_OPS(OP) TEXTURE_OPS(OP) CHECK_OPS(OP)
+    SPECIAL_OPS(OP) MEMORY_OPS(OP) MATRIX_OPS(OP) MMA_OPS(OP) GMMA_OPS(OP) ATOMIC_OPS(OP)     \
+    MBARRIER_OPS(OP) BULK_OPS(OP) WARP_OPS(OP) TEXTURE_OPS(OP) CHECK_OPS(OP)
 
 /* Operations that decide where lanes go on; every other one goes on with the next instruction, and so
  * do those of the second list without a lane whose guard is true. */

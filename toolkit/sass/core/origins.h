@@ -50,7 +50,7 @@ const Reach *reaches(const Origins *o);
 /* Inside. */
 
 enum { BUCKETS = 2 * MOST_AFFINE };          /* of the hash table of affine functions */
-enum { WORD_BYTES = 4, MOST_WORDS = 4 };     /* words of a register, and of an operand at most */
+enum { WORD_BYTES = 4, MOST_WORDS = 8 };     /* bytes of a register, and registers of a result at most */
 enum { SWAPS = 4 };                          /* entries of each warp in Origins.swaps */
 
 static const i64 UNIT = 1ll << FRACTION_BITS, FAR_AWAY = 1ll << 44, WRAP_32 = 1ll << 32;

@@ -47,19 +47,27 @@ int tensor_decode(u32 format, const u32 *x, u32 count, i32 *e, float *s) {
 
 static inline i32 larger(i32 a, i32 b) { return a > b ? a : b; }
 
-/* 2^x for x above -127, else 0: all that is multiplied by it vanishes. */
-static inline float power(i32 x) { return as_float((u32)larger(x + 127, 0) << 23); }
+/* A value for each of COLUMNS neighbouring columns. Compilers do not make vectors of loops over columns with
+ * loops over products in them. */
+typedef i32 Wide __attribute__((vector_size(4 * COLUMNS)));
+typedef float WideReal __attribute__((vector_size(4 * COLUMNS)));
 
-/* FP32 bits of t, cut off; the lowest bit tells of a rest where `sticky`. Of what is too large: Inf. */
-static inline u32 cut_off(double t, const int sticky) {
-    const u64 bits = as_bits64(t), magnitude = bits & ~(1ull << 63);
-    const u32 normal = (u32)(magnitude >> 29) - (896u << 23);
-    const u32 rest = sticky && (magnitude & ((1u << 29) - 1)) != 0;
-    const int is_small = magnitude < (u64)(1023 - 126) << 52, is_large = magnitude >= (u64)(1023 + 128) << 52;
-    const u32 subnormal = (u32)(i32)((is_small ? as_double(magnitude) : 0) * 0x1p149);
-    u32 r = either(is_small, subnormal, normal | rest);
-    r = either(is_large, INF32, r);
-    return either(r != 0, r | ((u32)(bits >> 32) & SIGN32), 0);
+#define LARGER(a, b) ({ const Wide a_ = (a), b_ = (b), first_ = a_ > b_; (a_ & first_) | (b_ & ~first_); })
+/* 2^x for x above -127, else 0: all that is multiplied by it vanishes. */
+#define POWER(x) ((WideReal)(LARGER((x) + 127, (Wide){0}) << 23))
+#define WHOLE(x) __builtin_convertvector(x, Wide)
+
+#define LOADED(Type, from) ({ Type x_; memcpy(&x_, (from), sizeof x_); x_; })
+
+/* FP32 bits of a double, cut off; the lowest bit tells of a rest where `sticky`. Of what is too large: Inf. */
+static inline u32 cut_off(u32 high, u32 low, const int sticky) {
+    const i32 exponent = (i32)(high >> 20 & 0x7ff) - (1023 - 127);
+    const u32 fraction = (high & 0xfffff) << 3 | low >> 29, rest = sticky && (low & 0x1fffffff) != 0;
+    const i32 below = larger(1 - exponent, 0), shift = below > 31 ? 31 : below;
+    const u32 subnormal = (fraction | 0x800000) >> shift;
+    u32 r = either(exponent < 1, subnormal, (u32)exponent << 23 | fraction | rest);
+    r = either(exponent > 254, INF32, r);
+    return r | (high & SIGN32);
 }
 
 /* One block for COLUMNS neighbouring columns of a row. a_*: [L], b_*: [L][stride]. Products are exact as
@@ -70,48 +78,50 @@ ALWAYS_INLINE u32 sum_block(const TensorRule *rule, const u32 L, const int half,
     const i32 F = rule->fraction, of_c = half ? 10 : 23, top_of_c = half ? 31 : 255;
     const i32 of_product = formats[rule->a].fraction_bits + formats[rule->b].fraction_bits;
     const u32 dropped = half ? 0 : (1u << (23 - rule->kept)) - 1;
-    i32 c_e[COLUMNS], e[COLUMNS], part[2][COLUMNS], last[COLUMNS];
+    i32 e[COLUMNS], c_e[COLUMNS], term[3][COLUMNS];
     float c_s[COLUMNS];
     double total[COLUMNS];
-    u32 any = 0;
+    u64 bits[COLUMNS];
+    u32 high[COLUMNS], low[COLUMNS], any = 0;
     IVDEP for (u32 j = 0; j < COLUMNS; j++) {
-        const u32 low = sums[j] & ((1u << of_c) - 1), field = sums[j] >> of_c & (u32)top_of_c;
+        const u32 part = sums[j] & ((1u << of_c) - 1), field = sums[j] >> of_c & (u32)top_of_c;
         const u32 special = field == (u32)top_of_c;
-        const u32 whole = either(special, 0, either(field != 0, low | 1u << of_c, low));
+        const u32 whole = either(special, 0, either(field != 0, part | 1u << of_c, part));
         const i32 normal = (i32)either(field != 0, field, 1) - (half ? 15 : 127);
         c_e[j] = (i32)either(whole != 0, (u32)normal, (u32)E_ZERO);
         c_s[j] = (float)(i32)either(sums[j] >> (half ? 15 : 31) & 1, 0u - whole, whole);
         any |= special;
     }
-    IVDEP for (u32 j = 0; j < COLUMNS; j++) {
-        i32 most = larger(rule->floor, c_e[j]);
+    const Wide of_sum = LOADED(Wide, c_e);
+    Wide most = LARGER(of_sum, (Wide){0} + rule->floor), sum;
 #pragma GCC unroll 32
-        for (u32 k = 0; k < L; k++) most = larger(most, a_e[k] + b_e[k * stride + j]);
-        e[j] = most;
-    }
-    for (u32 p = 0; p < 2; p++)
-        IVDEP for (u32 j = 0; j < COLUMNS; j++) {
-            const i32 unit = e[j] - (F - of_product);
-            i32 sum = 0;
+    for (u32 k = 0; k < L; k++) most = LARGER(most, LOADED(Wide, b_e + k * stride) + a_e[k]);
+    const Wide unit = most - (F - of_product);
+    memcpy(e, &most, sizeof e);
+#pragma GCC unroll 2
+    for (u32 p = 0; p < 2; p++) {
+        sum = (Wide){0};
 #pragma GCC unroll 16
-            for (u32 k = p * (L / 2); k < (p + 1) * (L / 2); k++)
-                sum += (i32)(a_s[k] * b_s[k * stride + j] * power(a_e[k] + b_e[k * stride + j] - unit));
-            part[p][j] = sum;
-        }
-    IVDEP for (u32 j = 0; j < COLUMNS; j++) last[j] = (i32)(c_s[j] * power(c_e[j] - e[j] + F - of_c));
+        for (u32 k = p * (L / 2); k < (p + 1) * (L / 2); k++)
+            sum += WHOLE(LOADED(WideReal, b_s + k * stride) * a_s[k] *
+                         POWER(LOADED(Wide, b_e + k * stride) + a_e[k] - unit));
+        memcpy(term[p], &sum, sizeof sum);
+    }
+    sum = WHOLE(LOADED(WideReal, c_s) * POWER(of_sum - most + (F - of_c)));
+    memcpy(term[2], &sum, sizeof sum);
     IVDEP for (u32 j = 0; j < COLUMNS; j++) {
-        total[j] = (double)part[0][j] + (double)part[1][j] + (double)last[j];
+        total[j] = (double)term[0][j] + (double)term[1][j] + (double)term[2][j];
         total[j] *= as_double((u64)(i64)(e[j] - F + 1023) << 52);
     }
+    memcpy(bits, total, sizeof bits);
     IVDEP for (u32 j = 0; j < COLUMNS; j++) {
-        const u32 r = cut_off(total[j], half);
-        if (half) {
-            const u32 h = narrowed_half(r);
-            sums[j] = either((h & 0x7fff) != 0, h, 0);
-        } else {
-            sums[j] = either((r & INF32) == INF32, r, r & ~dropped);
-            sums[j] = either((sums[j] & ~SIGN32) != 0, sums[j], 0);
-        }
+        high[j] = (u32)(bits[j] >> 32);
+        low[j] = (u32)bits[j];
+    }
+    IVDEP for (u32 j = 0; j < COLUMNS; j++) {
+        u32 r = cut_off(high[j], low[j], half);
+        r = half ? narrowed_half(r) : either((r & INF32) == INF32, r, r & ~dropped);
+        sums[j] = either((r & (half ? 0x7fffu : ~SIGN32)) != 0, r, 0);
     }
     return any;
 }

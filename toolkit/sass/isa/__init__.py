@@ -15,6 +15,7 @@ from toolkit.sass.isa import (
     half,
     integer,
     memory,
+    mma,
     texture,
     warp,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "integer",
     "lower",
     "memory",
+    "mma",
     "texture",
     "warp",
 ]

@@ -96,20 +96,22 @@ def numbered(names: str, *, first: int = 0, shift: int = 0) -> dict[str, int]:
 
 
 def refuse_tensor_cores(instructions: Sequence[Instruction]) -> None:
-    """Raise UnsupportedError where code multiplies on tensor cores."""
-    for instruction in sorted(instructions, key=lambda i: not i.opcode.endswith("MMA")):
+    """Raise UnsupportedError where code multiplies on tensor memory."""
+    for instruction in instructions:
         reason = tensor_core_refusal(instruction.opcode)
         if reason:
             refuse(instruction, reason)
 
 
-def lower(instructions: Sequence[Instruction]) -> Lowered:
+def lower(instructions: Sequence[Instruction], capability: int = 90) -> Lowered:
     """The core's program for the instructions of one text section, in order of address.
 
-    Raises UnsupportedError for tensor cores, else at the first that the registry does not know.
+    `capability` is that of the architecture (90 of sm_90), on which sums of tensor cores depend.
+
+    Raises UnsupportedError for tensor memory, else at the first that the registry does not know.
     """
     refuse_tensor_cores(instructions)
-    lowering = Lowering(instructions)
+    lowering = Lowering(instructions, capability=capability)
     for instruction in instructions:
         meaning = REGISTRY.get(instruction.opcode)
         if meaning is None:
@@ -153,6 +155,7 @@ class Lowered:
 class Lowering(Slots):
     """The instruction in hand, and the operations so far."""
 
+    capability: int = 90
     opcode: str = field(init=False)
     modifiers: tuple[str, ...] = field(init=False)
     operands: tuple[Operand, ...] = field(init=False)
@@ -192,6 +195,11 @@ class Lowering(Slots):
     def flags(self, flags: Mapping[str, int]) -> int:
         """Flags of all modifiers that are among `flags`, added up."""
         return sum({flags[name] for name in self.modifiers if name in flags})
+
+    def shape(self, shapes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+        """Rows and K of the one shape among the modifiers. Refuses an instruction without one."""
+        names = {name: index for index, name in enumerate(shapes)}
+        return list(shapes.values())[self.choice(names)]
 
     # Operands.
 

@@ -24,7 +24,7 @@ from toolkit.sass.core.binding import POOL, PREDICATE_DISCARD, PREDICATE_NOT, PT
 # MOD_* of core.h
 F32_NEG, F32_ABS, NOT, INT_NEG, F64_NEG, F64_ABS, F16_NEG, F16_ABS = (1 << k for k in range(8))
 
-WIDEST_RANGE = 4  # registers that one operand may name: 128 bits
+WIDEST_RANGE = 16  # registers that one operand may name: a matrix of DMMA.16x8x16
 
 
 @dataclass(frozen=True)

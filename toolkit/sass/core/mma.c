@@ -1,0 +1,146 @@
+#include "mma.h"
+
+#include <string.h>
+
+#include "floating.h"
+#include "matrix.h"
+#include "operations.h"
+
+enum { MOST_A = MOST_ROWS * 64, MOST_B = 64 * COLUMNS, MOST_SUMS = MOST_ROWS * COLUMNS };
+
+int is_mma(const Ins *i) {
+    return i->op == OP_MMA || i->op == OP_MMA_INTEGER || i->op == OP_MMA_BITS || i->op == OP_MMA_DOUBLE;
+}
+
+/* Where element 0 of register r of A or B in lane l belongs: A row by row, B column by column beside each
+ * other. `each`: elements in a register. */
+static inline u32 place_in_a(u32 l, u32 r, u32 each, u32 rows, u32 length) {
+    const u32 half = rows > 8 ? r % 2 : 0, group = rows > 8 ? r / 2 : r;
+    return (8 * half + l / 4) * length + (4 * group + l % 4) * each;
+}
+static inline u32 place_in_b(u32 l, u32 r, u32 each) { return (4 * r + l % 4) * each * COLUMNS + l / 4; }
+
+/* Elements of `bits` each, from registers. */
+ALWAYS_INLINE void gather(const Ins *i, const u32 *from, const int is_b, const u32 bits, u32 *x) {
+    const u32 each = 32 / bits, mask = bits < 32 ? (1u << bits) - 1 : FULL, step = is_b ? COLUMNS : 1;
+    const u32 rows = mma_field(i, MMA_ROWS), length = mma_field(i, MMA_LENGTH);
+    for (u32 r = 0; r < mma_field(i, is_b ? MMA_OF_B : MMA_OF_A); r++)
+        FOR_LANES {
+            const u32 word = from[r * LANES + (u32)l];
+            u32 *const to = x + (is_b ? place_in_b((u32)l, r, each) : place_in_a((u32)l, r, each, rows, length));
+            for (u32 n = 0; n < each; n++) to[n * step] = word >> bits * n & mask;
+        }
+}
+
+static void gather_operand(const Warp *w, const Ins *i, int is_b, u32 format, u32 *x) {
+    const u32 *const from = RAW(is_b);
+    switch (format) {
+    case TENSOR_F16: case TENSOR_BF16: gather(i, from, is_b, 16, x); break;
+    case TENSOR_TF32: gather(i, from, is_b, 32, x); break;
+    case MMA_S4: case MMA_U4: gather(i, from, is_b, 4, x); break;
+    default: gather(i, from, is_b, 8, x); break;
+    }
+}
+
+static u32 format_of(const Ins *i, int is_b) { return i->aux >> (is_b ? MMA_B_SHIFT : 0) & 15; }
+static u32 count_of(const Ins *i, int is_b) {
+    return mma_field(i, MMA_LENGTH) * (is_b ? COLUMNS : mma_field(i, MMA_ROWS));
+}
+
+/* The sums so far, row by row, and back: two neighbours in one register where they are halves. */
+static void gather_sums(const Warp *w, const Ins *i, u32 *sums) {
+    const u32 *const c = RAW(2);
+    const int half = (i->aux & MMA_HALF) != 0;
+    for (u32 r = 0; r < mma_field(i, MMA_OF_C); r++)
+        FOR_LANES {
+            const u32 word = c[r * LANES + (u32)l], at = 2 * (u32)l;
+            if (half) {
+                sums[8 * COLUMNS * r + at] = word & 0xffff;
+                sums[8 * COLUMNS * r + at + 1] = word >> 16;
+            } else sums[8 * COLUMNS * (r / 2) + at + r % 2] = word;
+        }
+}
+
+static void put_sums(const Warp *w, const Ins *i, const u32 *sums) {
+    u32 *const d = DESTINATION;
+    const int half = (i->aux & MMA_HALF) != 0;
+    for (u32 r = 0; r < mma_field(i, MMA_OF_D); r++)
+        FOR_LANES {
+            const u32 at = 2 * (u32)l;
+            d[r * LANES + (u32)l] = half ? sums[8 * COLUMNS * r + at] | sums[8 * COLUMNS * r + at + 1] << 16
+                                         : sums[8 * COLUMNS * (r / 2) + at + r % 2];
+        }
+}
+
+OPERATION(MMA) {
+    if (!is_whole_warp(core, w, m)) return;
+    u32 x[MOST_A], sums[MOST_SUMS];
+    i32 e[2][MOST_A];
+    float s[2][MOST_A];
+    int special = 0;
+    const u32 half = (i->aux & MMA_HALF) != 0;
+    const TensorRule rule = {
+        .a = format_of(i, 0), .b = format_of(i, 1), .half = half, .block = i->aux >> MMA_BLOCK_SHIFT & 0xff,
+        .fraction = (i32)(i->aux >> MMA_FRACTION_SHIFT), .floor = half ? TENSOR_FLOOR_HALF : TENSOR_FLOOR,
+        .kept = i->aux & MMA_SHORT ? 13 : 23,
+    };
+    for (int of_b = 0; of_b < 2; of_b++) {
+        gather_operand(w, i, of_b, format_of(i, of_b), x);
+        special |= tensor_decode(format_of(i, of_b), x, count_of(i, of_b), e[of_b], s[of_b]);
+    }
+    gather_sums(w, i, sums);
+    tensor_sums(&rule, mma_field(i, MMA_ROWS), COLUMNS, mma_field(i, MMA_LENGTH), e[0], s[0], e[1], s[1], special,
+                sums);
+    put_sums(w, i, sums);
+}
+
+/* Signed elements are extended to 32 bits. */
+static void gather_integers(const Warp *w, const Ins *i, int of_b, u32 *x) {
+    const u32 format = format_of(i, of_b), sign = format == MMA_S8 ? 1u << 7 : format == MMA_S4 ? 1u << 3 : 0;
+    gather_operand(w, i, of_b, format, x);
+    for (u32 n = 0; n < count_of(i, of_b); n++) x[n] = (x[n] ^ sign) - sign;
+}
+
+OPERATION(MMA_INTEGER) {
+    if (!is_whole_warp(core, w, m)) return;
+    u32 a[MOST_A], b[MOST_B], sums[MOST_SUMS];
+    gather_integers(w, i, 0, a);
+    gather_integers(w, i, 1, b);
+    gather_sums(w, i, sums);
+    tensor_integer_sums(mma_field(i, MMA_ROWS), COLUMNS, mma_field(i, MMA_LENGTH), (const i32 *)a, (const i32 *)b,
+                        (i->aux & MMA_SATURATES) != 0, sums);
+    put_sums(w, i, sums);
+}
+
+OPERATION(MMA_BITS) {
+    if (!is_whole_warp(core, w, m)) return;
+    u32 a[MOST_A], b[MOST_B], sums[MOST_SUMS];
+    gather(i, RAW(0), 0, 32, a);
+    gather(i, RAW(1), 1, 32, b);
+    gather_sums(w, i, sums);
+    tensor_bit_sums(mma_field(i, MMA_ROWS), COLUMNS, mma_field(i, MMA_LENGTH), a, b, (i->aux & MMA_DIFFER) != 0,
+                    sums);
+    put_sums(w, i, sums);
+}
+
+static u64 pair_at(const u32 *from, u32 n, int l) {
+    return (u64)from[(2 * n + 1) * LANES + (u32)l] << 32 | from[2 * n * LANES + (u32)l];
+}
+
+/* Double precision: two registers hold an element. */
+OPERATION(MMA_DOUBLE) {
+    if (!is_whole_warp(core, w, m)) return;
+    u64 a[MOST_A], b[MOST_B], sums[MOST_SUMS];
+    const u32 rows = mma_field(i, MMA_ROWS), length = mma_field(i, MMA_LENGTH);
+    for (u32 n = 0; n < mma_field(i, MMA_OF_A) / 2; n++)
+        FOR_LANES a[place_in_a((u32)l, n, 1, rows, length)] = pair_at(RAW(0), n, l);
+    for (u32 n = 0; n < mma_field(i, MMA_OF_B) / 2; n++)
+        FOR_LANES b[place_in_b((u32)l, n, 1)] = pair_at(RAW(1), n, l);
+    for (u32 n = 0; n < mma_field(i, MMA_OF_C) / 2; n++)
+        FOR_LANES sums[8 * COLUMNS * (n / 2) + 2 * (u32)l + n % 2] = pair_at(RAW(2), n, l);
+    tensor_double_sums(rows, COLUMNS, length, a, b, rounding(i->flags), sums);
+    for (u32 n = 0; n < mma_field(i, MMA_OF_D) / 2; n++) {
+        u32 *const d = DESTINATION + 2 * n * LANES;
+        FOR_LANES put64(d, l, sums[8 * COLUMNS * (n / 2) + 2 * (u32)l + n % 2]);
+    }
+}

@@ -1,0 +1,24 @@
+/* Matrix products of a warp: A of 8 or 16 rows, B and C of 8 columns, in registers of its lanes.
+ *
+ * Fragments (PTX ISA, mma): lane l holds rows l / 4 and, of 16 rows, 8 + l / 4. A register of A has consecutive
+ * elements of a row, and four lanes share 4 of them in turn; B likewise, of a column. Of C it has columns
+ * 2 (l % 4) and the next one.
+ */
+#pragma once
+
+#include "tensor_sum.h"
+
+enum { MOST_ROWS = 16 };
+
+/* Ins.aux: the formats of A and B, TENSOR_* or these, then what follows. */
+enum { MMA_S8 = TENSOR_FORMATS, MMA_U8, MMA_S4, MMA_U4, MMA_FORMATS };
+enum {
+    MMA_B_SHIFT = 4, MMA_HALF = 1 << 8, MMA_SATURATES = 1 << 9, MMA_DIFFER = 1 << 10, MMA_SHORT = 1 << 11,
+    MMA_BLOCK_SHIFT = 12, MMA_FRACTION_SHIFT = 20
+};
+/* Ins.imm: a byte for the registers of A, of B, of C, and of D; of rows; and K, of bits in words. */
+enum { MMA_OF_A = 0, MMA_OF_B = 8, MMA_OF_C = 16, MMA_OF_D = 24, MMA_ROWS = 32, MMA_LENGTH = 40 };
+
+static inline u32 mma_field(const Ins *i, u32 shift) { return (u32)(i->imm >> shift) & 0xff; }
+
+int is_mma(const Ins *i);
