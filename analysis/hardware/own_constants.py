@@ -107,13 +107,15 @@ RULES: Mapping[str, Rule] = {
     "group_fence_clocks": _equal("wgmma_fence_cycles"),
     "proxy_fence_clocks": _equal("wgmma_proxy_fence_cycles"),
     "product_column_clocks": _by("A / 256", lambda a: a / 256, "wgmma_256_shared_interval_cycles"),
-    "least_product_clocks": _equal("wgmma_8_registers_interval_cycles"),
     "least_beside_products": _equal("wgmma_64_shared_loads_beside_per_cycle"),
     "idle_beside_products": _by(  # those use half of shared memory
         "2 (A - B)",
         lambda a, b: 2 * (a - b),
         "wgmma_64_registers_loads_beside_per_cycle",
         "wgmma_64_shared_loads_beside_per_cycle",
+    ),
+    "product_register_clocks": _by(
+        "A - 16", lambda a: a - 16, "wgmma_32_registers_interval_cycles"
     ),
     "barrier_unit_clocks": _by("A / 64", lambda a: a / 64, "barrier_8_warps_8_blocks_cycles"),
     "write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_all_sms_cycles"),
@@ -157,6 +159,7 @@ NOT_DETERMINED: Mapping[str, str] = {
     "dram_latency": _FITTED,
     "branch_clocks": f"{_FITTED}; a jump takes more or less by where it leads",
     "fetch_latency": _FITTED,
+    "least_product_clocks": "the benchmark's products are of one warpgroup",
     "product_latency": "a round of the benchmark has a fence and a loop too",
     "product_latency_of_registers": "a round of the benchmark has a fence and a loop too",
     "product_release": "it follows from when the eighth product is issued",

@@ -121,6 +121,7 @@ class Numbers:
     products_in_flight: int
     product_latency: int
     product_latency_of_registers: int
+    product_register_clocks: int
     product_release: int
     group_fence_clocks: int
     proxy_fence_clocks: int

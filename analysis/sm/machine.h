@@ -64,6 +64,7 @@ typedef struct {
     u32 products_in_flight; /* products of warpgroups that an SM has queued before warp 0 of one waits */
     u32 product_latency;  /* of a product, beyond its clocks of the tensor cores, from issue to its wait */
     u32 product_latency_of_registers; /* the same if A is in registers */
+    u32 product_register_clocks; /* in which A is read from registers, if the product before is of the same group */
     u32 product_release;  /* clocks before that at which it leaves the queue */
     u32 group_fence_clocks, proxy_fence_clocks; /* of WARPGROUP.ARRIVE and of a fence between the proxies */
     double request_clocks; /* minimum clocks of a request */

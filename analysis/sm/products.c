@@ -21,7 +21,10 @@ static void begin(Sm *s, u32 first, const Instruction *i) {
     wavefronts *= m->free_memory ? 0 : m->wavefront_clocks;
     double interval = GREATER(busy, wavefronts);
     if (has_registers) RAISE(interval, m->least_product_clocks);
-    const double from = GREATER(s->products.free, s->now);
+    double free = s->products.free;
+    if (has_registers && s->products.first == first) free += m->product_register_clocks;
+    const double from = GREATER(free, s->now);
+    s->products.first = first;
     const double rest = has_registers ? m->product_latency_of_registers : m->product_latency;
     const u64 age = s->warps[first].age;
     s->products.free = from + interval;

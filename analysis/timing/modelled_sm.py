@@ -38,11 +38,12 @@ class ModelledSm:
     work: Work
     device: Device
     constants: SmConstants
+    tensor_share: float = 0.0  #: of the time, for which its tensor cores are busy
 
     @property
     def clock_hz(self) -> float:
         """Clock that the device holds under load."""
-        return self.device.held_clock_hz
+        return self.device.clock_under_load_hz(self.tensor_share)
 
     @property
     def busy_sms(self) -> int:
