@@ -22,9 +22,9 @@ static void begin(Sm *s, u32 first, const Instruction *i) {
     double interval = GREATER(busy, wavefronts);
     if (has_registers) RAISE(interval, m->least_product_clocks);
     double free = s->products.free;
-    if (has_registers && s->products.first == first) free += m->product_register_clocks;
+    if (has_registers && s->products.after == first + 1) free += m->product_register_clocks;
     const double from = GREATER(free, s->now);
-    s->products.first = first;
+    s->products.after = first + 1;
     const double rest = has_registers ? m->product_latency_of_registers : m->product_latency;
     const u64 age = s->warps[first].age;
     s->products.free = from + interval;

@@ -182,8 +182,8 @@ typedef struct {
 } Constants;
 
 /* The unit for products of warpgroups: when it takes the next one, the share of shared memory that they use,
- * how many are queued, and the first warp of the group whose product began last. */
-typedef struct { double free, shared; u32 queued, first; } Products;
+ * how many are queued, and the number, from 1 on, of the first warp of the group whose product began last. */
+typedef struct { double free, shared; u32 queued, after; } Products;
 
 /* This SM's share of L2 and of DRAM. */
 typedef struct { double free, write_free; } L2;
