@@ -26,9 +26,8 @@ from analysis.errors import InputError, UnknownNameError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOP_PER_FMA
 
-
-# Share of the time for which tensor cores are busy, from which on the clock falls no further. Fitted
-# on an H200, on the loads of toolkit/microbenchmarks/clock.py (docs/decisions/0079).
+# Share of the time for which tensor cores are busy, from which on the clock falls no further.
+# Fitted on the loads of toolkit/microbenchmarks/clock.py on an H200 (docs/decisions/0079).
 FULL_LOAD = 0.3
 
 

@@ -166,7 +166,7 @@ def _argument(instruction: Instruction) -> int:
 
 
 def _product(instruction: Instruction) -> int:
-    """Argument of a product of a warpgroup: its columns, where A is, and whether it ends a group."""
+    """Argument of a product of a warpgroup: columns, where A is, whether it ends a group."""
     operands = [one for one in instruction.operands if not is_predicate(one)]
     ends = Special(name=_END_OF_GROUP) in operands
     has_registers = len(operands) - ends > 3  # sums, A, descriptor, sums so far
