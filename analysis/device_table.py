@@ -368,6 +368,10 @@ MODELS: Mapping[str, Facts] = {
         boost_clock_hz=(1980e6, _H100_CLOCK),
         fp32_flop_per_s=66.9e12,
         memory=(80, "HBM3"),
+        tensor_clock_hz=(
+            1640e6,
+            "an H100 80GB HBM3 in loops of HMMA (1.65 GHz) and HGMMA (1.58 to 1.65 GHz)",
+        ),
         dram_bytes_per_s=(3352e9, f"{_H100}: 2 · 2,619 MHz · 5,120 bit / 8 = 3,352 GB/s"),
         l2_bytes=50 * MIB,
     ),
@@ -379,6 +383,11 @@ MODELS: Mapping[str, Facts] = {
         chip="GH100",
         sm_count=(132, f"{_H200_DRIVER}; the H100 SXM has as many"),
         boost_clock_hz=(1980e6, _H200_DRIVER),
+        tensor_clock_hz=(
+            1770e6,
+            "toolkit/microbenchmarks/clock.py on an H200: 1.70 to 1.80 GHz (wgmma), 1.77 to 1.81 "
+            "GHz (mma.sync), while the tensor cores are busy for 41% of the time and more",
+        ),
         fp32_flop_per_s=(
             66.9e12,
             f"{_H200}: 67 TFLOPS; 2 · 16,896 lanes · 1.980 GHz = 66.9, as of the H100 SXM",

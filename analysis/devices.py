@@ -26,6 +26,10 @@ from analysis.errors import InputError, UnknownNameError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOP_PER_FMA
 
+# Share of the time for which tensor cores are busy, from which on the clock falls no further.
+# Fitted on the loads of toolkit/microbenchmarks/clock.py on an H200 (docs/decisions/0079).
+FULL_LOAD = 0.3
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredCeilings:
@@ -96,8 +100,9 @@ class Device(Limits):
     and `constants`, which have their own). `measured` keeps reached ceilings apart from nominal
     ones. `l2_bytes_per_s` is the nominal read bandwidth, None if NVIDIA publishes none.
     `sustained_clock_hz` is the clock that the device holds while it computes matrix products one
-    after the other, None if it is not known to differ from the boost clock. All nominal rates are
-    at the boost clock.
+    after the other, None if it is not known to differ from the boost clock. `tensor_clock_hz` is
+    the clock that it holds while its tensor cores are busy, None if that was not measured. All
+    nominal rates are at the boost clock.
     `driver_names` are the names under which the CUDA driver reports such a GPU. `constants` take
     the place of those of the architecture's machine file in predictions.
     """
@@ -118,12 +123,20 @@ class Device(Limits):
     measured: MeasuredCeilings | None = None
     driver_names: tuple[str, ...] = ()
     sustained_clock_hz: float | None = None
+    tensor_clock_hz: float | None = None
     constants: OwnConstants | None = None
 
     @property
     def held_clock_hz(self) -> float:
-        """The clock at which times are predicted."""
+        """The clock at which times are predicted, if the tensor cores are idle."""
         return self.sustained_clock_hz or self.boost_clock_hz
+
+    def clock_under_load_hz(self, tensor_share: float) -> float:
+        """The clock that the device holds while tensor cores are busy for a share of the time."""
+        held = self.held_clock_hz
+        if self.tensor_clock_hz is None:
+            return held
+        return held - max(0.0, held - self.tensor_clock_hz) * min(1.0, tensor_share / FULL_LOAD)
 
     @property
     def shared_bytes_per_s(self) -> float:
@@ -278,6 +291,7 @@ def _plain(name: str) -> str:
 
 def _device(key: str, facts: Facts, measured: MeasuredCeilings | None = None) -> Device:
     facts.setdefault("sustained_clock_hz", (None, "not known to differ from the boost clock"))
+    facts.setdefault("tensor_clock_hz", (None, "not measured"))
     values, sources = values_and_sources(facts)
     return Device(key=key, measured=measured, sources=sources, **values)
 

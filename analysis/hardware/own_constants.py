@@ -118,6 +118,20 @@ RULES: Mapping[str, Rule] = {
     "least_constant_clocks": _equal("ldc_1_words_one_scheduler_cycles"),
     "constant_line_clocks": _equal("ldc_line_all_sms_cycles"),
     "constant_line_clocks_alone": _equal("ldc_line_one_sm_cycles"),
+    "products_in_flight": _equal("wgmma_in_flight_products"),
+    "group_fence_clocks": _equal("wgmma_fence_cycles"),
+    "proxy_fence_clocks": _equal("wgmma_proxy_fence_cycles"),
+    "product_column_clocks": _by("A / 256", lambda a: a / 256, "wgmma_256_shared_interval_cycles"),
+    "least_beside_products": _equal("wgmma_64_shared_loads_beside_per_cycle"),
+    "idle_beside_products": _by(  # those use half of shared memory
+        "2 (A - B)",
+        lambda a, b: 2 * (a - b),
+        "wgmma_64_registers_loads_beside_per_cycle",
+        "wgmma_64_shared_loads_beside_per_cycle",
+    ),
+    "product_register_clocks": _by(
+        "A - 16", lambda a: a - 16, "wgmma_32_registers_interval_cycles"
+    ),
     "barrier_unit_clocks": _by("A / 64", lambda a: a / 64, "barrier_8_warps_8_blocks_cycles"),
     "write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_all_sms_cycles"),
     "fetch_clocks_of_several": _equal(f"{_BY_WARPS}/2"),
@@ -144,6 +158,12 @@ RULES: Mapping[str, Rule] = {
     "units.ALU": _equal("iadd3_issue_cycles"),
     "units.FP64": _equal("dfma_issue_cycles"),
     "units.XU": _equal("mufu_ex2_issue_cycles"),
+    "units.TENSOR": _equal("hmma_16816_f32_interval_cycles"),
+    "units.TENSOR_SHORT": _equal("hmma_1688_f32_interval_cycles"),
+    "units.TENSOR_DOUBLE": _equal("dmma_1684_interval_cycles"),
+    "latencies.TENSOR_DOUBLE": _by(
+        "A - B", lambda a, b: a - b, "dmma_1684_latency_cycles", "dmma_1684_interval_cycles"
+    ),
     "latencies.XU": _equal("mufu_ex2_latency_cycles"),
     "latencies.FP64": _equal("dfma_latency_cycles"),
 }
@@ -155,6 +175,10 @@ NOT_DETERMINED: Mapping[str, str] = {
     "dram_latency": _FITTED,
     "branch_clocks": f"{_FITTED}; a jump takes more or less by where it leads",
     "fetch_latency": _FITTED,
+    "least_product_clocks": "the benchmark's products are of one warpgroup",
+    "product_latency": "a round of the benchmark has a fence and a loop too",
+    "product_latency_of_registers": "a round of the benchmark has a fence and a loop too",
+    "product_release": "it follows from when the eighth product is issued",
     "integers_share": "which instructions share a pipe follows from no single benchmark",
     "sector_clocks": _FITTED,
     "write_slots": "what a load costs beside FFMAs depends on how many there are",

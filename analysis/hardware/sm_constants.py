@@ -23,7 +23,7 @@ FOLDER = Path(__file__).with_name("machines")
 SUFFIX = ".toml"
 ABOUT_THE_RECORD = ("architecture", "taken_from", "is_fitted", "own", "entries")
 #: Units whose instructions release a scoreboard after a latency of their own.
-WITH_LATENCY = (Unit.XU, Unit.FP64, Unit.UNIFORM, Unit.CONTROL)
+WITH_LATENCY = (Unit.XU, Unit.FP64, Unit.UNIFORM, Unit.CONTROL, Unit.TENSOR_DOUBLE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,8 @@ class SmConstants(Numbers):
 
     architecture: str
     units: dict[Unit, int]  #: clocks for which one warp instruction occupies each unit
-    #: clocks until an instruction of XU, FP64, uniform or control units releases its scoreboard
+    #: clocks until an instruction of XU, FP64, uniform or control units releases its scoreboard;
+    #: of an FP64 product, in addition to the clocks of its unit
     latencies: dict[Unit, int]
     fetch_clocks_of_several: int  #: `fetch_clocks` if schedulers have more than one warp
     code_bytes: int  #: size of the instruction cache

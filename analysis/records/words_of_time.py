@@ -129,6 +129,24 @@ CAUSES = (
         also=("__syncthreads", "synchronization"),
     ),
     _cause(
+        Effect.COPIES,
+        "Warps wait for a tile that is still on its way to shared memory, at an mbarrier or for a "
+        "group of copies.",
+        "Tensor cores empty a tile faster than L2 or DRAM fills the next one.",
+        "More stages, larger tiles or copies that are issued earlier help.",
+        "timing.md#Tensor cores",
+        also=("mbarrier", "cp.async", "waiting for copies"),
+    ),
+    _cause(
+        Effect.PRODUCTS,
+        "Warps wait at wgmma.wait_group for products, or with a full queue of them.",
+        "A product is there 43 clocks after its own clocks, and an SM queues seven.",
+        "Leave a group in flight (wait_group 1), issue longer groups, or let two warpgroups "
+        "alternate.",
+        "timing.md#Tensor cores",
+        also=("wgmma", "waiting for WGMMA", "WGMMA"),
+    ),
+    _cause(
         Effect.DRAM_LATENCY,
         "Warps wait for data from DRAM while its bandwidth is not used up.",
         "A load from DRAM takes hundreds of clocks, and too few bytes are in flight to hide them "
@@ -286,6 +304,15 @@ CAUSES = (
         Resource.SPECIAL,
         "XU pipe",
         "MUFU pipe",
+    ),
+    _roof(
+        Effect.TENSOR_PIPE,
+        "Matrix products take this time on the tensor cores.",
+        "wgmma reaches their full rate with 128 columns and more, mma.sync two thirds of it.",
+        "wgmma instead of mma.sync, wider tiles or a shorter type are faster.",
+        "timing.md#Tensor cores",
+        "tensor pipe",
+        "tensor core",
     ),
     _roof(
         Effect.OTHER_INSTRUCTIONS,

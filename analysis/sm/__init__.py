@@ -26,6 +26,8 @@ from analysis.library import loaded
 SCHEDULERS = 4
 NO_SCOREBOARD = 7
 UNLIMITED = 1 << 40
+# `argument` of a product of a warpgroup, as in machine.h
+PRODUCT_OF_REGISTERS, PRODUCT_ENDS_GROUP = 32, 64
 LINE_BYTES = 128
 BANKS = 2
 CODE_WAYS = 4  # of the instruction cache
@@ -38,6 +40,7 @@ class Unit(IntEnum):
 
     CONTROL, FMA, FMA_HEAVY, FMA_WIDE, HALF, ALU, FP64, XU, UNIFORM, LSU = range(10)
     CONVERT_64 = 10  # from and to 64 bits: before `with_clocks` says which pipe does it
+    TENSOR, TENSOR_SHORT, TENSOR_DOUBLE = range(11, 14)
 
 
 class Kind(IntEnum):
@@ -48,6 +51,7 @@ class Kind(IntEnum):
     MBARRIER_BEGIN, MBARRIER_ARRIVE, MBARRIER_WAIT = range(12, 15)
     BULK_LOAD, BULK_STORE, BULK_GROUP = range(15, 18)
     CONSTANT, MATRIX_LOAD, FENCE = range(18, 21)
+    PRODUCT, PRODUCT_WAIT, PRODUCT_FENCE = range(21, 24)
 
 
 # Reasons why a scheduler issues nothing in a clock.
@@ -62,6 +66,7 @@ LOST = (
     "arithmetic latency",
     "barrier",
     "instruction fetch",
+    "products of warpgroups",
     "no warp",
 )
 
@@ -115,6 +120,13 @@ class Numbers:
     fetch_clocks: int
     integers_share: int
     fma_halves: int
+    products_in_flight: int
+    product_latency: int
+    product_latency_of_registers: int
+    product_register_clocks: int
+    product_release: int
+    group_fence_clocks: int
+    proxy_fence_clocks: int
     request_clocks: float
     load_clocks: float
     sector_clocks: float
@@ -127,6 +139,10 @@ class Numbers:
     constant_clocks_of_one: float
     least_constant_clocks: float
     constant_line_clocks: float
+    product_column_clocks: float
+    least_product_clocks: float
+    least_beside_products: float
+    idle_beside_products: float
     miss_clocks: float
     l2_bytes_per_clock: float
     write_bytes_per_clock: float
@@ -153,6 +169,7 @@ class Machine(Numbers):
     flag_clocks: int = 0
     free_memory: int = 0
     free_conflicts: int = 0
+    free_copies: int = 0
     stops_at_mark: int = 0
     wavefront_clocks: float
     l2_reach_bytes: float = 0.0

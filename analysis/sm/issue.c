@@ -7,6 +7,7 @@
 #include "l2.h"
 #include "load_store.h"
 #include "mbarriers.h"
+#include "products.h"
 #include "registers.h"
 
 /* Reason (LOST_*) of a warp that waits for the result of an instruction. */
@@ -20,6 +21,7 @@ static u8 waits_for(const Instruction *i, const Step *step) {
 static u64 *pipe_of(const Sm *s, Scheduler *x, const Instruction *i) {
     u64 *own = &x->unit_free[i->unit], *heavy = &x->unit_free[UNIT_FMA_HEAVY];
     if (i->unit == UNIT_FMA) return s->m->fma_halves == 2 && (*own <= s->now || *own < *heavy) ? own : heavy;
+    if (i->unit == UNIT_TENSOR_SHORT) return &x->unit_free[UNIT_TENSOR];
     return i->unit == UNIT_FMA_WIDE || (i->unit == UNIT_ALU && s->m->integers_share) ? heavy : own;
 }
 
@@ -42,6 +44,9 @@ INLINED int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u))
             return not_before(unknown, LOST_GLOBAL, again, why);
         if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) return not_before(unknown, LOST_BARRIER, again, why);
+        if (i->kind == KIND_PRODUCT && !product_has_room(s, w, w - s->warps)) return not_before(unknown, LOST_PRODUCT, again, why);
+        if (i->kind == KIND_PRODUCT_WAIT && !groups_are_done(s, w, w - s->warps, i))
+            return not_before(unknown, LOST_PRODUCT, again, why);
         if (is_request(i) && !has_room(s, x, i, w->step)) return not_before(unknown, LOST_QUEUE, again, why);
     }
     if (x->reads_free > s->now && reads_registers(i)) return not_before(x->reads_free, LOST_BANK, again, why);
@@ -122,6 +127,8 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     w->line += words_of(i, step);
     go_on(s, w);
     if (is_bulk_copy(i)) copy_bulk(s, w, i, step, line);
+    if (i->kind == KIND_PRODUCT) multiply(s, w, warp, i);
+    if (i->kind == KIND_PRODUCT_FENCE) RAISE(w->ready, s->now + (i->argument ? m->proxy_fence_clocks : m->group_fence_clocks));
     if (is_request(i)) {
         hand_over(s, x, i);
         enqueue(s, x, (Request){.step = step, .line = line, .from = x->port, .age = w->age,
@@ -187,6 +194,10 @@ void happen(Sm *s, Event e) {
         e.at = s->l1.data_free + (e.registers > 1 ? (e.registers - 1) * s->m->register_latency : 0);
         e.clocks = 0;
         push(s, e);
+        return;
+    }
+    if (e.scoreboard > NONE) {
+        end_product(s, &e);
         return;
     }
     Warp *w = &s->warps[e.warp];

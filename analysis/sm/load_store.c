@@ -4,6 +4,7 @@
 #include "l1.h"
 #include "l2.h"
 #include "mbarriers.h"
+#include "products.h"
 
 /* Complete a request after its last wavefront. */
 static void served(Sm *s, const Request *q, double now) {
@@ -19,7 +20,7 @@ static void served(Sm *s, const Request *q, double now) {
         at = load_lines(s, q, at, now, &has_missed);
         break;
     case KIND_COPY:
-        at = load_lines(s, q, at, now, &has_missed);
+        at = m->free_copies ? at + m->shared_latency : load_lines(s, q, at, now, &has_missed);
         if (w->age == q->age) RAISE(w->async_done, at);
         break;
     case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
@@ -107,7 +108,8 @@ int serve_next(Sm *s) {
     }
     LOWER(best->sleep, s->now + 1);
     if (needs_data(s, &q)) RAISE(s->lsu.free, s->l1.data_free);
-    s->lsu.free = GREATER(s->lsu.free, now) + q.left;
+    const double begin = GREATER(s->lsu.free, now);
+    s->lsu.free = q.step->lines ? begin + q.left : beside_products(s, begin, q.left);
     s->r->lsu_busy += q.left;
     if (!q.step->lines) s->r->shared_busy += q.left;
     served(s, &q, s->lsu.free);

@@ -12,11 +12,13 @@
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, MOST_QUEUED = 32 };
 #define INLINED static inline __attribute__((always_inline)) /* a run takes up to a tenth longer where it is not */
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
-       UNIT_CONVERT_64, UNITS };
+       UNIT_CONVERT_64, UNIT_TENSOR, UNIT_TENSOR_SHORT, UNIT_TENSOR_DOUBLE, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
        KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT, KIND_MBARRIER_BEGIN,
        KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP,
-       KIND_CONSTANT, KIND_MATRIX_LOAD, KIND_FENCE };
+       KIND_CONSTANT, KIND_MATRIX_LOAD, KIND_FENCE, KIND_PRODUCT, KIND_PRODUCT_WAIT, KIND_PRODUCT_FENCE };
+/* `argument` of a product of a warpgroup: columns of B / 8 - 1; A is in registers; it ends a group. */
+enum { PRODUCT_COLUMNS = 31, PRODUCT_OF_REGISTERS = 32, PRODUCT_ENDS_GROUP = 64 };
 
 /* Raise x to a minimum, lower x to a maximum; the greater of two values. */
 #define RAISE(x, least) do { if ((x) < (least)) (x) = (least); } while (0)
@@ -31,7 +33,8 @@ typedef struct {
     u8 operands;       /* registers that a request hands to the load/store unit */
     u16 banks;         /* the bank of each operand, one bit each */
     u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | groups that may be pending; KIND_STORE: bytes
-                        * per lane */
+                        * per lane; KIND_PRODUCT: see above; KIND_PRODUCT_WAIT: groups that may be pending;
+                        * KIND_PRODUCT_FENCE: 1 between the proxies, 0 of a warpgroup */
     u8 skipped;        /* of 32 executions: how many the replay leaves out, evenly spread; for what-if runs */
     u16 latency;       /* clocks of variable-latency arithmetic until its scoreboard is released */
     u16 pipe_clocks;   /* clocks for which its unit accepts no other warp instruction */
@@ -59,6 +62,12 @@ typedef struct {
     u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
     u32 integers_share;   /* 1: integer ALU work runs on the FMA half that also makes integer products */
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
+    u32 products_in_flight; /* products of warpgroups that an SM has queued before warp 0 of one waits */
+    u32 product_latency;  /* of a product, beyond its clocks of the tensor cores, from issue to its wait */
+    u32 product_latency_of_registers; /* the same if A is in registers */
+    u32 product_register_clocks; /* in which A is read from registers, if the product before is of the same group */
+    u32 product_release;  /* clocks before that at which it leaves the queue */
+    u32 group_fence_clocks, proxy_fence_clocks; /* of WARPGROUP.ARRIVE and of a fence between the proxies */
     double request_clocks; /* minimum clocks of a request */
     double load_clocks;   /* minimum clocks of a load of a line of global memory */
     double sector_clocks; /* minimum clocks of a load of one sector */
@@ -71,6 +80,10 @@ typedef struct {
     double constant_clocks_of_one; /* the same of each scheduler */
     double least_constant_clocks; /* minimum clocks of a scheduler for a load of constants */
     double constant_line_clocks; /* clocks of a line that is not in that cache */
+    double product_column_clocks; /* clocks of the tensor cores for a column of B */
+    double least_product_clocks; /* minimum clocks of a product with A in registers */
+    double least_beside_products; /* share of shared memory that requests get beside products that use all of it */
+    double idle_beside_products; /* the same of what these products leave */
     double miss_clocks;   /* minimum clocks of the path to L2 for a request that misses L1 */
     double l2_bytes_per_clock, write_bytes_per_clock; /* this SM's share */
     double dram_scatter;  /* average of the random additional clocks per line of DRAM */
@@ -83,6 +96,7 @@ typedef struct {
     u32 flag_clocks;      /* clocks until a block that polls flags of other blocks finds all of them set */
     u32 free_memory;      /* 1: requests take no clocks of the load/store unit */
     u32 free_conflicts;   /* 1: no bank conflicts */
+    u32 free_copies;      /* 1: copies to shared memory take no time */
     u32 stops_at_mark;    /* 1: the run ends at `mark` */
     double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
     double l2_reach_bytes; /* this SM's share of what L2 holds */
@@ -97,7 +111,7 @@ typedef struct {
 
 /* Why a scheduler issued nothing in a clock. */
 enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LOST_GLOBAL,
-       LOST_ARITHMETIC, LOST_BARRIER, LOST_FETCH, LOST_EMPTY, LOST };
+       LOST_ARITHMETIC, LOST_BARRIER, LOST_FETCH, LOST_PRODUCT, LOST_EMPTY, LOST };
 
 typedef struct {
     u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_misses,

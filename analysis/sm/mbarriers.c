@@ -93,8 +93,8 @@ void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, const u64
     }
     Block *b = &s->blocks[w->block];
     double at = now + m->shared_latency;
-    for (u32 k = 2; k < words; k++) at = fetch(s, sectors_in(line[k]), now);
-    if (words > 2 && waits_for_dram(s)) {
+    for (u32 k = 2; k < words && !m->free_copies; k++) at = fetch(s, sectors_in(line[k]), now);
+    if (words > 2 && !m->free_copies && waits_for_dram(s)) {
         double wait = 0;
         for (u32 k = 2; k < words; k++) {
             const double of_line = dram_wait(m, b, word(line, k) >> SECTORS_OF_LINE);

@@ -9,7 +9,7 @@
  * a test checks, and none that its own header includes already:
  *
  *     stream_format machine sm events
- *     l2 l1 constants mbarriers load_store
+ *     l2 l1 constants mbarriers products load_store
  *     registers code blocks
  *     issue run
  */
@@ -47,12 +47,17 @@ typedef struct {
     u64 space;
     u32 pc, left;         /* pc of the next instruction; further instructions of a straight run */
     u32 pending[SCOREBOARDS];
+    u32 groups;           /* of products, that the warp has issued */
     u8 waits;             /* scoreboards with pending results, one bit each */
     u8 from[SCOREBOARDS]; /* reason of each wait: LOST_* */
     u32 block;            /* slot of the block */
     u8 alive, at_barrier, blocked_on;
     u64 age;
 } Warp;
+
+/* A warpgroup: products that each warp has issued and that have begun, and groups that have ended. */
+enum { GROUPS = 8 };
+typedef struct { u32 issued[4], begun, ended; } Group;
 
 typedef struct {
     u32 alive, waiting;
@@ -64,6 +69,7 @@ typedef struct {
     u64 age;
     u32 mbarriers;
     Mbarrier mbarrier[MOST_MBARRIERS];
+    Group group[GROUPS];
 } Block;
 
 typedef struct {
@@ -189,6 +195,10 @@ typedef struct {
     double free, fetch_free; /* when the next load can begin, and the next line be fetched */
 } Constants;
 
+/* The unit for products of warpgroups: when it takes the next one, the share of shared memory that they use,
+ * how many are queued, and the number, from 1 on, of the first warp of the group whose product began last. */
+typedef struct { double free, shared; u32 queued, after; } Products;
+
 /* This SM's share of L2 and of DRAM. */
 typedef struct { double free, write_free; } L2;
 typedef struct {
@@ -213,6 +223,7 @@ typedef struct {
     Constants constants;
     double barrier_free;  /* of the unit for barriers of a block */
     LoadStore lsu;
+    Products products;
     L1 l1;
     L2 l2;
     Dram dram;

@@ -93,6 +93,7 @@ class Pricing:
             Effect.FP64_PIPE: totals.double / SCHEDULERS,
             Effect.FP16_PIPE: totals.half / SCHEDULERS,
             Effect.SPECIAL_PIPE: totals.special / SCHEDULERS,
+            Effect.TENSOR_PIPE: totals.tensor / SCHEDULERS,
         }
         clocks = totals.clocks * (1 + (self.runs.slowdown if scene.is_coupled else 0))
         least = max(totals.load_store, totals.constants, issue, l2, dram)

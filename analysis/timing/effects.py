@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.geometry import WARP_SIZE
-from analysis.sm import Kind, Machine, Streams
+from analysis.sm import Kind, Machine, Streams, Unit
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import Effect
 from analysis.timing.work import CountedInstruction
@@ -24,6 +24,13 @@ FULL_LINE = (1 << SECTORS_OF_LINE) - 1
 LEAST_DIVERGENCE = 0.02  # of lanes that are inactive
 GLOBAL = ("global", "generic")
 LOADS, STORES, ATOMICS = ("load", "copy"), ("store",), ("atomic", "reduction")
+TENSOR = (Unit.TENSOR, Unit.TENSOR_SHORT, Unit.TENSOR_DOUBLE)
+PRODUCTS_AT_ONCE = {
+    "product_latency": 0,
+    "product_latency_of_registers": 0,
+    "product_release": 0,
+    "group_fence_clocks": 0,
+}
 WAITS_FOR_DRAM = {"dram_latency": REMOVED, "dram_scatter": 0.0, "dram_spread": 0.0}
 
 
@@ -245,6 +252,14 @@ def _without_dependences(scene: Scene) -> Scene:
     )
 
 
+def _uses_tensor_cores(scene: Scene) -> bool:
+    return bool(np.isin(scene.code["unit"], TENSOR).any())
+
+
+def _has(*kinds: Kind) -> Callable[[Scene], bool]:
+    return lambda scene: bool(np.isin(scene.code["kind"], kinds).any())
+
+
 def _always(scene: Scene) -> bool:
     del scene
     return True
@@ -309,6 +324,20 @@ REMOVABLE = (
         is_present=lambda scene: bool((scene.code["kind"] == Kind.BARRIER).any()),
         removed=_without_barriers,
         reasons=("barrier",),
+    ),
+    Removable(
+        effect=Effect.COPIES,
+        is_present=lambda scene: (
+            _uses_tensor_cores(scene) and _has(Kind.COPY, Kind.BULK_LOAD)(scene)
+        ),
+        removed=lambda scene: scene.with_machine(free_copies=1),
+        reasons=("global latency", "barrier"),
+    ),
+    Removable(
+        effect=Effect.PRODUCTS,
+        is_present=_has(Kind.PRODUCT),
+        removed=lambda scene: scene.with_machine(**PRODUCTS_AT_ONCE),
+        reasons=("products of warpgroups", "barrier"),
     ),
     Removable(
         effect=Effect.DRAM_LATENCY,

@@ -58,6 +58,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
             total.shared,
             f"{total.shared:,.0f} clocks of the load/store unit {OF_SM}",
         ),
+        *(bound(*of) for of in _of_tensor_cores(total)),
         *(bound(*of) for of in _of_constants(total)),
         bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
         bound(Resource.L2, *_of_l2(sm, total)),
@@ -94,6 +95,16 @@ def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float
             name,
             busy / SCHEDULERS,
             f"{busy:,.0f} clocks on {SCHEDULERS} {pipes} {OF_SM}",
+        )
+
+
+def _of_tensor_cores(total: SmTotals) -> Iterator[tuple[Resource, float, str]]:
+    """Name, clocks and basis of the tensor cores, if the launch uses them."""
+    if total.tensor:
+        yield (
+            Resource.TENSOR,
+            total.tensor / SCHEDULERS,
+            f"{total.tensor:,.0f} clocks on {SCHEDULERS} tensor cores {OF_SM}",
         )
 
 

@@ -14,7 +14,7 @@ from analysis.coalescing import SECTOR_BYTES as SECTOR
 from analysis.devices import Device
 from analysis.hardware.sm_constants import SmConstants
 from analysis.l2_state import L2State
-from analysis.sm import LINE_BYTES, SCHEDULERS, Machine, Numbers, Unit
+from analysis.sm import LINE_BYTES, SCHEDULERS, Kind, Machine, Numbers, Unit
 from analysis.timing.blocks_of_sm import blocks_to_run
 from analysis.timing.work import Work
 from analysis.traffic.l2 import caches_of
@@ -30,6 +30,8 @@ DIRTY_AT_FIRST = 0.8
 # all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
 LOCAL_READ_FROM, LOCAL_READ_ALL = 1.0, 1.9
 LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
+# Products of 8x8x4 doubles that take as long as one of them: measured on an H100.
+DOUBLES_AT_ONCE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +41,12 @@ class ModelledSm:
     work: Work
     device: Device
     constants: SmConstants
+    tensor_share: float = 0.0  #: of the time, for which its tensor cores are busy
 
     @property
     def clock_hz(self) -> float:
         """Clock that the device holds under load."""
-        return self.device.held_clock_hz
+        return self.device.clock_under_load_hz(self.tensor_share)
 
     @property
     def busy_sms(self) -> int:
@@ -232,4 +235,11 @@ def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
         timed["pipe_clocks"][code["unit"] == unit] = clocks
     for unit, clocks in constants.latencies.items():
         timed["latency"][timed["unit"] == unit] = clocks
+    is_product = code["kind"] == Kind.PRODUCT  # it waits in a queue of its own
+    timed["pipe_clocks"][is_product] = 0
+    is_double = code["unit"] == Unit.TENSOR_DOUBLE
+    least = constants.units[Unit.TENSOR_DOUBLE]
+    work = code["argument"][is_double] * least // DOUBLES_AT_ONCE
+    timed["pipe_clocks"][is_double] = np.maximum(work, least)
+    timed["latency"][is_double] += work
     return timed

@@ -16,10 +16,11 @@ from typing import Any
 
 from analysis.devices import Device
 from analysis.hardware.sm_constants import constants_of
+from analysis.sm import SCHEDULERS
 from analysis.timing.costs import costs_of, line_costs
 from analysis.timing.explained import basis_of, bounds_of, gap_of, named
 from analysis.timing.gap import GapClocks, gap_runs
-from analysis.timing.model_runs import model_runs
+from analysis.timing.model_runs import ModelRuns, model_runs
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import (
     Cost,
@@ -75,6 +76,13 @@ def modelled_sm(work: Work, device: Device) -> ModelledSm:
     return ModelledSm(work=work, device=device, constants=constants_of(device))
 
 
+def tensor_share(runs: ModelRuns) -> float:
+    """Share of the time for which the tensor cores are busy, if the clock depends on it."""
+    if runs.sm.device.tensor_clock_hz is None or not runs.total.clocks:
+        return 0.0
+    return runs.total.tensor / SCHEDULERS / runs.total.clocks
+
+
 def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> ModelledSm | None:
     """The SM with a shorter sample, or None.
 
@@ -94,6 +102,9 @@ def _predicted(
     """Prediction from a replay of `sm`, whose sample may be shorter than that of `complete`."""
     begun = list[Any]()
     runs = model_runs(sm, begun)
+    if share := tensor_share(runs):  # which decides the clock, and so the bytes per clock
+        sm, complete = (replace(one, tensor_share=share) for one in (sm, complete))
+        runs = model_runs(sm, begun)
     seconds = runs.total.clocks / sm.clock_hz
     time_s = seconds + sm.constants.launch_s
     bounds = bounds_of(runs)

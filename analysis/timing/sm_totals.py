@@ -26,6 +26,7 @@ class SmTotals:
     double: float  #: busy clocks of the FP64 pipes
     half: float  #: busy clocks of the FP16 pipes
     special: float  #: busy clocks of the XU pipes
+    tensor: float  #: busy clocks of the tensor cores
 
     @classmethod
     def of(cls, ran: Ran) -> SmTotals:
@@ -43,6 +44,7 @@ class SmTotals:
             double=busy[Unit.FP64],
             half=busy[Unit.HALF],
             special=busy[Unit.XU],
+            tensor=busy[Unit.TENSOR] + busy[Unit.TENSOR_SHORT] + busy[Unit.TENSOR_DOUBLE],
         )
 
     def times(self, factor: float) -> SmTotals:

@@ -42,7 +42,6 @@ from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload, chosen_seed
 from toolkit.sass.core import binding as core
 from toolkit.sass.machine import available_cores
-from toolkit.sass.timing_table import is_timed
 from toolkit.store.constants_file import with_constants
 
 
@@ -253,8 +252,6 @@ def simulate(
         compiled = whole.kernel.with_inner_lines if inner_lines else whole.kernel
         if predict:
             simulator = _on_a_device(simulator, compiled.limits_of, constants)
-        if not is_timed(compiled):
-            simulator = replace(simulator, device=None)
         found = simulator.run(compiled, *launched)
     doubts = [SIZES_GUESSED] if whole.has_guessed_sizes else []
     found = replace(
@@ -266,18 +263,14 @@ def simulate(
         notes = (*found.notes, *prepared.notes)
         found = replace(found, outputs=prepared.outputs(found.outputs), notes=notes)
     if simulator.device is None:
-        return _without_time(found, predict, compiled.limits_of, timed=is_timed(compiled))
+        return _without_time(found, predict, compiled.limits_of)
     call = request.repeated(seed, simulator.target) | {"l2": simulator.l2}
     is_source = isinstance(source, str | Path) and not compiled.is_foreign
     return replace(found, call=call) if is_source else found
 
 
-def _without_time(
-    execution: Execution, is_asked_for: bool, arch: str, *, timed: bool = True
-) -> Execution:
+def _without_time(execution: Execution, is_asked_for: bool, arch: str) -> Execution:
     why = f"not predicted: no device of {arch} is known" if is_asked_for else "not predicted"
-    if is_asked_for and not timed:
-        why = "not predicted: nothing is known of how long its products on tensor cores take"
     return replace(execution, prediction_basis=why)
 
 

@@ -29,6 +29,7 @@ from toolkit.microbenchmarks import (
     atomics,
     barriers,
     bulk,
+    clock,
     code,
     contention,
     global_memory,
@@ -38,7 +39,9 @@ from toolkit.microbenchmarks import (
     queues,
     registers,
     shared,
+    tensor,
     waiting,
+    warpgroup,
 )
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.record import Benchmark
@@ -58,6 +61,9 @@ MODULES = (
     irregular,
     waiting,
     launch,
+    tensor,
+    warpgroup,
+    clock,
 )
 Constants = dict[str, dict[str, Any]]  # by name, as they stand in the file
 FILE_COLUMNS = 160  # of a table that goes to a file: no terminal tells

@@ -77,27 +77,32 @@ class Bench:
         return found
 
     def add(self, probes: Sequence[Probe]) -> None:
-        """Compile probes, all together."""
+        """Compile probes of one suffix, all together."""
         source = "\n".join(probe.source for probe in probes)
-        image, self.compiler = self.compiled(source, probes[0].name)
+        image, self.compiler = self.compiled(source, probes[0].name, suffix=probes[0].suffix)
         patches = {probe.name: probe.patch for probe in probes if probe.patch is not None}
         image = rewritten(image, patches)
         self._images |= {probe.name: image for probe in probes}
 
-    def compiled(self, source: str, kernel: str, **macros: int) -> tuple[bytes, str]:
+    def compiled(
+        self, source: str, kernel: str, suffix: str = "", **macros: int
+    ) -> tuple[bytes, str]:
         """Machine code by NVRTC, or by nvcc where that is not installed, and which it was."""
         how: dict[str, Any] = {"name": "probes.cu", "defines": macros, "options": ()}
+        arch = self.device.sm_arch + suffix
         try:
-            cubin = compile_cubin(source, kernel=kernel, arch=self.device.sm_arch, **how)
+            cubin = compile_cubin(source, kernel=kernel, arch=arch, **how)
             return cubin.image, compiler_version()
         except UnavailableError:
+            if suffix:
+                raise
             return self.gpu.load(source, kernel, **how).cubin.image, nvcc_version()
 
-    def kernel(self, source: str, name: str, **macros: int) -> LoadedKernel:
+    def kernel(self, source: str, name: str, suffix: str = "", **macros: int) -> LoadedKernel:
         """A kernel that is no probe."""
         key = f"{name}{macros}"
         if key not in self._kernels:
-            image, self.compiler = self.compiled(source, name, **macros)
+            image, self.compiler = self.compiled(source, name, suffix, **macros)
             self._kernels[key] = self.gpu.load_image(image, name)
         return self._kernels[key]
 

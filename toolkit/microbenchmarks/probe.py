@@ -21,7 +21,8 @@ class Probe:
     """A timed loop. `opcode` is a pattern of the SASS that each round must hold `count` times.
 
     `setup` and `keep` are what stands before and after the loop; `patch` rewrites the compiled
-    instructions (a function of their 128-bit words, in order).
+    instructions (a function of their 128-bit words, in order). `suffix` "a": it needs what one
+    architecture alone has (sm_90a). `threads`: at most so many in a block.
     """
 
     name: str
@@ -31,12 +32,18 @@ class Probe:
     setup: str = ""
     keep: str = ""
     patch: Callable[[list[int]], list[int]] | None = None
+    suffix: str = ""
+    threads: int = 1024
 
     @property
     def source(self) -> str:
         """The CUDA C++ text of its kernel."""
         return Template(text("timed_loop.cu")).substitute(
-            name=self.name, setup=self.setup, body=self.body, keep=self.keep
+            name=self.name,
+            threads=self.threads,
+            setup=self.setup,
+            body=self.body,
+            keep=self.keep,
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +24,7 @@ WARPS = 4  # of which each has a scheduler to itself
 BEHIND = (1, 2, 4, 8)  # loads of global memory that stand before one of shared memory
 
 
-def macros(kind: str, count: int) -> dict[str, int]:
+def macros(kind: str, count: int) -> dict[str, Any]:
     """Macros that make the warps of `requests` issue `count` requests of a kind in a row."""
     return {"ROW": ROW_FLOATS, "KIND": list(KINDS).index(kind), "COUNT": count}
 

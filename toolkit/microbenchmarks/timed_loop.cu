@@ -1,6 +1,6 @@
 // Every warp notes its SM's clock before and after `rounds` rounds of a body.
 // Warps whose number has a bit of `idle` leave at once: 3 leaves one scheduler's warps.
-extern "C" __global__ void __launch_bounds__(1024) $name(
+extern "C" __global__ void __launch_bounds__($threads) $name(
     long long* clocks, unsigned* sink, const int* offsets, char* memory, int rounds, int idle)
 {
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -16,13 +16,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.sm import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
-from toolkit.machine_code.instruction import RZ, Address, Constant, Instruction, Register, Special
+from analysis.sm import (
+    BANKS,
+    INSTRUCTION,
+    NO_SCOREBOARD,
+    PRODUCT_ENDS_GROUP,
+    PRODUCT_OF_REGISTERS,
+    Kind,
+    Unit,
+)
+from toolkit.machine_code.instruction import (
+    RZ,
+    Address,
+    Constant,
+    Immediate,
+    Instruction,
+    Register,
+    Special,
+)
 from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
 from toolkit.sass.isa.memory import is_of_matrices, width
 from toolkit.sass.isa.registry import is_predicate
+from toolkit.sass.isa.slots import matrix_columns
 from toolkit.sass.isa.texture import TEXTURES, channels_written
 
 # The first bit of each, and how many they are; only three operands come from registers.
@@ -45,11 +62,18 @@ _XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R"}
 _CONVERSIONS = {"F2F", "F2I", "I2F", "FRND"}
 _CONSTANT = {"LDC", "ULDC", "LDCU"}
 _UNIFORM = {*_CONSTANT, "R2UR", "S2UR"}
+_TENSOR = {"HMMA", "IMMA", "BMMA", "QMMA", "OMMA"}
+# Products whose K has 32 bytes (of 1688, those of TF32); the others take the time of half as much.
+_LONG = {"16816", "16832", "168256"}
+_PRODUCTS = {"HGMMA", "QGMMA", "IGMMA", "BGMMA"}
+_END_OF_GROUP = "gsb0"
+# Products of 8x8x4 doubles that an instruction is made of.
+_DOUBLES = {"8x8x4": 1, "16x8x4": 2, "16x8x8": 4, "16x8x16": 8}
 _READERS = {"R2UR", "IABS"}  # of general registers, though no arithmetic of the units below
 _CONTROL = {
     *("BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "BSSY", "BSYNC", "BREAK", "BAR", "NOP", "RET"),
     *("WARPSYNC", "DEPBAR", "LDGDEPBAR", "CALL", "YIELD", "KILL", "BPT", "NANOSLEEP", "MEMBAR"),
-    *("ERRBAR", "CCTL", "BMOV", "CLMAD"),
+    *("ERRBAR", "CCTL", "BMOV", "CLMAD", "WARPGROUP", "FENCE"),
 }
 _OPCODES = {
     Kind.SHARED_LOAD: "LDS",
@@ -68,6 +92,8 @@ _OPCODES = {
     Kind.BULK_GROUP: "UTMACMDFLUSH",
     Kind.BRANCH: "BRA BRX JMP CALL RET",
     Kind.EXIT: "EXIT",
+    Kind.PRODUCT: "HGMMA QGMMA IGMMA BGMMA",
+    Kind.PRODUCT_FENCE: "FENCE",
 }
 _MOVES = {"SHFL", "MOVM"}  # from lane to lane
 _KINDS = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
@@ -83,6 +109,8 @@ _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_HALF, Unit.HALF),
     (_FP64, Unit.FP64),
     (_XU, Unit.XU),
+    (_PRODUCTS, Unit.TENSOR),
+    ({"DMMA"}, Unit.TENSOR_DOUBLE),
     (_CONTROL, Unit.CONTROL),
     (_UNIFORM, Unit.UNIFORM),
     (_KINDS, Unit.LSU),
@@ -128,7 +156,23 @@ def _argument(instruction: Instruction) -> int:
         return _left(instruction)
     if instruction.opcode == "ARRIVES":
         return AFTER_COPIES
+    if instruction.opcode == "DMMA":
+        return next((_DOUBLES[m] for m in instruction.modifiers if m in _DOUBLES), 1)
+    if instruction.opcode in _PRODUCTS:
+        return _product(instruction)
+    if instruction.opcode in ("FENCE", "WARPGROUP"):
+        left = (one.integer for one in instruction.operands if isinstance(one, Immediate))
+        return int(instruction.opcode == "FENCE") or next(left, 0)
     return width(instruction) if _kind(instruction) == Kind.STORE else 0
+
+
+def _product(instruction: Instruction) -> int:
+    """Argument of a product of a warpgroup: columns, where A is, whether it ends a group."""
+    operands = [one for one in instruction.operands if not is_predicate(one)]
+    ends = Special(name=_END_OF_GROUP) in operands
+    has_registers = len(operands) - ends > 3  # sums, A, descriptor, sums so far
+    columns = matrix_columns(instruction) // 8 - 1
+    return columns | PRODUCT_OF_REGISTERS * has_registers | PRODUCT_ENDS_GROUP * ends
 
 
 def _kind(instruction: Instruction) -> Kind:
@@ -140,19 +184,14 @@ def _kind(instruction: Instruction) -> Kind:
         return Kind.PLAIN
     if opcode == "MEMBAR" and {"GPU", "SYS"} & modifiers:
         return Kind.FENCE
+    if opcode == "WARPGROUP":
+        return Kind.PRODUCT_WAIT if "DEPBAR" in modifiers else Kind.PRODUCT_FENCE
     if opcode == "SYNCS":
         return next((kind for name, kind in _OF_BARRIERS.items() if name in modifiers), Kind.PLAIN)
     if opcode in ("UBLKCP", "UBLKRED"):
         stores = direction(instruction) == "BULK_STORE"
         return Kind.BULK_STORE if stores else Kind.BULK_LOAD
     return _KINDS.get(opcode, Kind.PLAIN)
-
-
-def is_timed(kernel: Kernel) -> bool:
-    """False if code multiplies on tensor cores and the model has no unit for that."""
-    return not any(
-        one.opcode.endswith("MMA") and _unit(one) == Unit.ALU for one in kernel.instructions
-    )
 
 
 def _unit(instruction: Instruction) -> Unit:
@@ -165,6 +204,11 @@ def _unit_of(opcode: str, modifiers: tuple[str, ...]) -> Unit:
         return Unit.FMA_WIDE
     if opcode in _CONVERSIONS and any("64" in modifier for modifier in modifiers):
         return Unit.CONVERT_64
+    if opcode in _TENSOR:
+        is_long = opcode in ("QMMA", "OMMA") or not _LONG.isdisjoint(modifiers)
+        if opcode == "IMMA" and "16816" in modifiers:
+            is_long = False
+        return Unit.TENSOR if is_long or {"1688", "TF32"} <= set(modifiers) else Unit.TENSOR_SHORT
     if opcode.startswith("U") and opcode not in _CONSTANT:
         return Unit.UNIFORM
     for opcodes, unit in _UNITS:
