@@ -86,7 +86,7 @@ class ModelledSm:
         """Input of the SM model: the architecture's numbers, and this SM's share of L2 and DRAM."""
         c, work = self.constants, self.work
         shared = work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
-        slow = self.dram_work_bytes / max(1.0, work.dram_read_bytes + self.dram_write_bytes)
+        slow = _dram_work(self) / max(1.0, work.dram_read_bytes + self.dram_write_bytes)
         share = slow * work.loaded_from_dram / max(1.0, work.l2_read_bytes)
         share = min(c.dram_pair_bytes / SECTOR_BYTES, share)
         filled = work.dram_fill_bytes / max(1.0, work.l2_write_bytes)
@@ -128,16 +128,6 @@ class ModelledSm:
             local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
             local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),
             waiting_share=min(1.0, work.loaded_from_dram / own) if own else 0.0,
-        )
-
-    @property
-    def dram_work_bytes(self) -> float:
-        """Bytes that DRAM could transfer in the time of what it transfers."""
-        lone_pair = self.constants.dram_pair_bytes - PAIR_BYTES  # more than its bytes
-        return (
-            self.work.dram_read_bytes
-            + self.dram_write_bytes
-            + self.work.dram_lone_pairs * lone_pair
         )
 
     @property
@@ -193,8 +183,15 @@ class ModelledSm:
         work = self.work
         return (
             (work.l2_read_bytes + work.l2_write_bytes) / self.l2_rate,
-            self.dram_work_bytes / self.dram_rate,
+            _dram_work(self) / self.dram_rate,
         )
+
+
+def _dram_work(sm: ModelledSm) -> float:
+    """Bytes that DRAM could transfer in the time of what it transfers."""
+    lone_pair = sm.constants.dram_pair_bytes - PAIR_BYTES  # more than its bytes
+    transferred = sm.work.dram_read_bytes + sm.dram_write_bytes
+    return transferred + sm.work.dram_lone_pairs * lone_pair
 
 
 def _ramp(value: float, start: float, end: float) -> float:
