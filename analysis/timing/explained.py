@@ -34,7 +34,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
     sm, total, c, work = runs.sm, runs.total, runs.sm.constants, runs.sm.work
     halves = SCHEDULERS * c.fma_halves
     fp32, l1 = total.multiply_adds / halves, total.load_store - total.shared
-    dram_bytes = sm.dram_work_bytes
+    dram_bytes = sm.below_l1_s[1] * sm.dram_rate
     rounds = work.of_sm.rounds if work.of_sm else sm.blocks / sm.resident
     first, later = (clocks * work.weight for clocks in runs.latency_of_a_block)
 

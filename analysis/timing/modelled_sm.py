@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.access import WAVEFRONT_BYTES
-from analysis.coalescing import SECTOR_BYTES as SECTOR
+from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device
 from analysis.hardware.sm_constants import SmConstants
 from analysis.l2_state import L2State
 from analysis.sm import LINE_BYTES, SCHEDULERS, Kind, Machine, Numbers, Unit
 from analysis.timing.blocks_of_sm import blocks_to_run
 from analysis.timing.work import Work
-from analysis.traffic.l2 import caches_of
+from analysis.traffic.l2 import PAIR_BYTES, caches_of
 
 FEWEST_L1_LINES = 64
 # Fraction of L2 that is dirty when a launch begins, if the launch before it wrote other lines.
@@ -90,9 +90,10 @@ class ModelledSm:
         """Input of the SM model: the architecture's numbers, and this SM's share of L2 and DRAM."""
         c, work = self.constants, self.work
         shared = work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
-        slow, most = self.dram_work_bytes / max(1.0, self._transferred), self._pair_bytes / SECTOR
-        share = min(most, slow * self._loaded / work.l2_read_bytes) if work.l2_read_bytes else 0.0
-        filled = work.dram_fill_bytes / work.l2_write_bytes if work.l2_write_bytes else 0.0
+        slow = _dram_work(self) / max(1.0, work.dram_read_bytes + self.dram_write_bytes)
+        share = slow * work.loaded_from_dram / max(1.0, work.l2_read_bytes)
+        share = min(c.dram_pair_bytes / SECTOR_BYTES, share)
+        filled = work.dram_fill_bytes / max(1.0, work.l2_write_bytes)
         # bytes read, excluding partial sums of other blocks, which are in L2
         own = work.l2_read_bytes - work.exchanged.read_back_bytes
         out = self._written_back_per_byte
@@ -130,28 +131,8 @@ class ModelledSm:
             dram_write_share=slow * (out * work.sent_share + filled),
             local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
             local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),
-            waiting_share=min(1.0, self._loaded / own) if own else 0.0,
+            waiting_share=min(1.0, work.loaded_from_dram / own) if own else 0.0,
         )
-
-    @property
-    def _pair_bytes(self) -> float:
-        """Bytes that DRAM could transfer while it transfers a pair of sectors alone."""
-        return self.constants.dram_pair_bytes
-
-    @property
-    def _loaded(self) -> float:
-        """Bytes that DRAM reads for loads."""
-        return self.work.dram_read_bytes - self.work.dram_fill_bytes
-
-    @property
-    def _transferred(self) -> float:
-        """Bytes that DRAM transfers."""
-        return self.work.dram_read_bytes + self.dram_write_bytes
-
-    @property
-    def dram_work_bytes(self) -> float:
-        """Bytes that DRAM could transfer in the time of what it transfers."""
-        return self._transferred + self.work.dram_lone_pairs * (self._pair_bytes - 2 * SECTOR)
 
     @property
     def _flag_clocks(self) -> int:
@@ -176,7 +157,7 @@ class ModelledSm:
     def _written_back_per_byte(self) -> float:
         """Bytes that DRAM writes per byte that enters L2, from DRAM or from stores."""
         work = self.work
-        come = self._loaded + work.l2_write_bytes
+        come = work.loaded_from_dram + work.l2_write_bytes
         return self.dram_write_bytes / come if come else 0.0
 
     @property
@@ -193,7 +174,7 @@ class ModelledSm:
         """
         if self.work.l2 is not L2State.DIRTY:
             return 0.0
-        come = self._loaded + self.work.l2_write_bytes
+        come = self.work.loaded_from_dram + self.work.l2_write_bytes
         return min(DIRTY_SHARE * self.device.l2_bytes, DIRTY_AT_FIRST * come)
 
     @property
@@ -212,8 +193,15 @@ class ModelledSm:
         work = self.work
         return (
             (work.l2_read_bytes + work.l2_write_bytes) / self.l2_rate,
-            self.dram_work_bytes / self.dram_rate,
+            _dram_work(self) / self.dram_rate,
         )
+
+
+def _dram_work(sm: ModelledSm) -> float:
+    """Bytes that DRAM could transfer in the time of what it transfers."""
+    lone_pair = sm.constants.dram_pair_bytes - PAIR_BYTES  # more than its bytes
+    transferred = sm.work.dram_read_bytes + sm.dram_write_bytes
+    return transferred + sm.work.dram_lone_pairs * lone_pair
 
 
 def _ramp(value: float, start: float, end: float) -> float:

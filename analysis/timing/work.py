@@ -119,6 +119,11 @@ class Work:
         return self.most_blocks(device) * device.sm_count / self.blocks
 
     @property
+    def loaded_from_dram(self) -> float:
+        """Bytes that DRAM reads for loads."""
+        return self.dram_read_bytes - self.dram_fill_bytes
+
+    @property
     def relative_reads(self) -> float:
         """Bytes that the modelled SM reads, relative to the average SM (1 or more)."""
         return self.of_sm.relative_reads if self.of_sm else 1.0

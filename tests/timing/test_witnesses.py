@@ -34,7 +34,7 @@ extern "C" __global__ void convert(float *out, int steps) {
     out[blockIdx.x * blockDim.x + threadIdx.x] = v;
 }
 """
-STEPS, WARPS = 256, 64  # per SM
+STEPS = 256
 # Results per clock and SM (CUDA C++ Programming Guide): products of doubles, 64-bit conversions
 GUIDE = {"t4": (2, 2), "rtx-3090": (2, 2), "rtx-5090": (2, 2), "h200": (64, 16), "v100": (32, 16)}
 
@@ -71,7 +71,8 @@ def test_a_witness_takes_about_what_it_took(label):
 def test_conversions_to_doubles_take_what_nvidia_states(key):
     device = find_device(key)
     threads = 256
-    blocks = device.sm_count * WARPS * 32 // threads
+    warps = device.max_threads_per_sm // 32
+    blocks = device.sm_count * warps * 32 // threads
     found = simulate(
         CONVERT,
         "convert",
@@ -84,7 +85,7 @@ def test_conversions_to_doubles_take_what_nvidia_states(key):
     products, conversions = GUIDE[key]
     # two conversions and a product: in one pipe where both have two lanes
     each = [2 * 32 / conversions, 32 / products]
-    clocks = STEPS * WARPS * (sum(each) if products == conversions else max(each))
+    clocks = STEPS * warps * (sum(each) if products == conversions else max(each))
     launch_s = constants_of(device).launch_s
     assert found.time_s - launch_s == pytest.approx(clocks / found.clock_hz, rel=0.1)
     assert found.limiter == ("FP64" if products == conversions else "special functions")

@@ -119,7 +119,7 @@ BENCHMARKS = (
         reads=1,
     ),
     *each(
-        "l1_hits_again_{kib}_kib",
+        "l1_hits_again_{kib}_kib_lines",
         "fraction of the lines",
         "one warp reads {kib} KiB of lines in order, several times: hits in later passes",
         _reuse,

@@ -1277,4 +1277,4 @@ def test_lines_hit_again_as_often_as_measured_where_they_hardly_fit(kib):
 
 
 def recorded_again(kib):
-    return MEASURED[f"l1_hits_again_{kib}_kib"]["value"]
+    return MEASURED[f"l1_hits_again_{kib}_kib_lines"]["value"]
