@@ -153,6 +153,29 @@ FROM_RECORDED |= {
     "constant_line_clocks": (MEASURED["ldc_line_all_sms_cycles"], 0.002),
     "constant_line_clocks_alone": (MEASURED["ldc_line_one_sm_cycles"], 0.005),
 }
+TENSOR = {
+    name: one["value"]
+    for name, one in recordings.read(
+        ROOT / "validation/timing/recorded/tensor_constants_h200.json"
+    )["constants"].items()
+}
+FULL, HALF = (TENSOR[f"wgmma_64_{a}_loads_beside_per_cycle"] for a in ("shared", "registers"))
+FROM_RECORDED |= {
+    "products_in_flight": (TENSOR["wgmma_in_flight_products"], 0.0),
+    "group_fence_clocks": (TENSOR["wgmma_fence_cycles"], 0.02),
+    "proxy_fence_clocks": (TENSOR["wgmma_proxy_fence_cycles"], 0.02),
+    "product_column_clocks": (TENSOR["wgmma_256_shared_interval_cycles"] / 256, 0.001),
+    "product_register_clocks": (TENSOR["wgmma_32_registers_interval_cycles"] - 16, 0.001),
+    "least_beside_products": (FULL, 0.05),
+    "idle_beside_products": (2 * (HALF - FULL), 0.02),
+    "units.TENSOR": (TENSOR["hmma_16816_f32_interval_cycles"], 0.001),
+    "units.TENSOR_SHORT": (TENSOR["hmma_1688_f32_interval_cycles"], 0.001),
+    "units.TENSOR_DOUBLE": (TENSOR["dmma_1684_interval_cycles"], 0.001),
+    "latencies.TENSOR_DOUBLE": (
+        TENSOR["dmma_1684_latency_cycles"] - TENSOR["dmma_1684_interval_cycles"],
+        0.001,
+    ),
+}
 FROM_H100 = {
     "constant_latency": (ON_AN_H100["ldc_1_words_latency_cycles"] - 5, 0.01),
     "constant_word_latency": (
