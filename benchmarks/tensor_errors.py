@@ -15,6 +15,7 @@ import sys
 from collections import defaultdict
 from statistics import fmean, median
 
+from analysis.devices import find_device
 from analysis.errors import ToolkitError
 from toolkit.execution.simulate import simulate
 from validation.timing.tensor_launches import HALVES, LAUNCHES, TensorLaunch, recorded
@@ -35,7 +36,7 @@ def ratios(one: TensorLaunch, measured_s: float) -> tuple[float, float] | None:
     found = execution.predicted
     if found is None:
         return None
-    boosted_s = found.cycles / execution.device.boost_clock_hz + found.launch_s
+    boosted_s = found.cycles / find_device(DEVICE).boost_clock_hz + found.launch_s
     return found.time_s / measured_s, boosted_s / measured_s
 
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from analysis.errors import ToolkitError, first_line
 from analysis.geometry import Geometry
+from analysis.l2_state import L2State
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.environment import GpuMonitor, environment
 from toolkit.gpu.launch import placed
@@ -84,9 +85,9 @@ def _timed(gpu: Gpu, monitor: GpuMonitor, one: TensorLaunch, made: Made) -> Cell
         gpu.download(buffers[last], into=result)
         cell["error_of_result"] = _check(result, expected)
     time.sleep(IDLE_S)
-    samples = [gpu.timer.time(launch, flush_l2=True) for _ in range(TIMES)]
+    samples = [gpu.timer.time(launch, l2=L2State.DIRTY) for _ in range(TIMES)]
     clock = monitor.state().sm_clock_hz
-    warm = [gpu.timer.time(launch, flush_l2=False) for _ in range(TIMES)]
+    warm = [gpu.timer.time(launch, l2=L2State.WARM) for _ in range(TIMES)]
     return cell | {
         "median_s": median(samples),
         "samples_s": samples,

@@ -271,11 +271,11 @@ def traffic(
 def _twice(accesses: Accesses) -> Accesses:
     """Accesses of two launches, one after the other."""
     apart = float(accesses.time.max(initial=0.0)) + 1.0
-    twice = {field.name: np.tile(getattr(accesses, field.name), 2) for field in fields(Accesses)}
-    count = len(accesses.time)
-    twice["time"] = twice["time"].astype(np.float64)
-    twice["time"][count:] += apart
-    return Accesses(**twice)
+    time = np.tile(accesses.time.astype(np.float64), 2)
+    time[len(accesses.time) :] += apart
+    names = ("piece", "block", "sectors", "size", "is_write")
+    again = {name: np.tile(getattr(accesses, name), 2) for name in names}
+    return replace(accesses, time=time, **again)
 
 
 def bytes_written(accesses: Accesses) -> float:

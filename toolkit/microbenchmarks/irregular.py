@@ -22,7 +22,7 @@ IN_ORDER, AT_RANDOM = 1, 2654435761  # steps between pieces
 
 def _launch(bench: Bench, name: str, arguments: list[object], **macros: int) -> float:
     kernel = bench.kernel(
-        SOURCE, name, **({"LINES": 1, "SECTORS": 1, "WIDTH": 4, "READS": 0} | macros)
+        SOURCE, name, "", **({"LINES": 1, "SECTORS": 1, "WIDTH": 4, "READS": 0} | macros)
     )
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, THREADS)
     return bench.seconds(kernel.prepared(geometry, arguments), repeats=3).value

@@ -18,7 +18,7 @@ def _per_round(
     bench: Bench, name: str, geometry: Geometry, *arguments: object, **macros: int
 ) -> Measured:
     """Clocks per round of the slowest warp of the first block."""
-    kernel = bench.kernel(SOURCE, name, **(MACROS | macros))
+    kernel = bench.kernel(SOURCE, name, "", **(MACROS | macros))
     warps = -(-geometry.threads_per_block // WARP_SIZE)
     out = bench.gpu.allocate(8 * warps)
 

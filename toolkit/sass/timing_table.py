@@ -87,13 +87,14 @@ _OPCODES = {
     Kind.WAIT_GROUP: "DEPBAR",
     Kind.BARRIER: "BAR UCGABAR_WAIT",
     Kind.MBARRIER_ARRIVE: "SYNCS ARRIVES",
-    Kind.BULK_LOAD: "UTMALDG UBLKCP",
-    Kind.BULK_STORE: "UTMASTG UTMAREDG UBLKRED",
+    Kind.BULK_LOAD: "UTMALDG BULK_LOAD",
+    Kind.BULK_STORE: "UTMASTG UTMAREDG BULK_STORE",
     Kind.BULK_GROUP: "UTMACMDFLUSH",
     Kind.BRANCH: "BRA BRX JMP CALL RET",
     Kind.EXIT: "EXIT",
     Kind.PRODUCT: "HGMMA QGMMA IGMMA BGMMA",
-    Kind.PRODUCT_FENCE: "FENCE",
+    Kind.PRODUCT_WAIT: "WARPGROUP.DEPBAR",
+    Kind.PRODUCT_FENCE: "WARPGROUP FENCE",
 }
 _MOVES = {"SHFL", "MOVM"}  # from lane to lane
 _KINDS = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
@@ -182,15 +183,14 @@ def _kind(instruction: Instruction) -> Kind:
         return Kind.CONSTANT if any(one.is_by_lane for one in constants) else Kind.PLAIN
     if opcode == "BAR" and "ARV" in modifiers:
         return Kind.PLAIN
-    if opcode == "MEMBAR" and {"GPU", "SYS"} & modifiers:
-        return Kind.FENCE
-    if opcode == "WARPGROUP":
-        return Kind.PRODUCT_WAIT if "DEPBAR" in modifiers else Kind.PRODUCT_FENCE
+    if opcode == "MEMBAR":
+        return Kind.FENCE if {"GPU", "SYS"} & modifiers else Kind.PLAIN
     if opcode == "SYNCS":
         return next((kind for name, kind in _OF_BARRIERS.items() if name in modifiers), Kind.PLAIN)
     if opcode in ("UBLKCP", "UBLKRED"):
-        stores = direction(instruction) == "BULK_STORE"
-        return Kind.BULK_STORE if stores else Kind.BULK_LOAD
+        opcode = direction(instruction)
+    elif opcode == "WARPGROUP" and "DEPBAR" in modifiers:
+        opcode = "WARPGROUP.DEPBAR"
     return _KINDS.get(opcode, Kind.PLAIN)
 
 

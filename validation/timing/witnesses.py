@@ -25,6 +25,7 @@ from numpy.random import Generator
 from analysis.devices import find_device
 from analysis.errors import ToolkitError, first_line
 from analysis.geometry import Geometry
+from analysis.l2_state import L2State
 from toolkit.execution.simulate import simulate
 from toolkit.gpu.context import Gpu
 from toolkit.machine_code.compile import compile_cubin
@@ -56,13 +57,13 @@ class Witness:
     make: Draw
 
     @property
-    def states(self) -> dict[str, bool]:
-        """States of L2 that it is timed in: whether L2 is flushed.
+    def states(self) -> dict[str, L2State]:
+        """States of L2 that it is timed in, by their names in the record.
 
         What waits, or stores what is greater, does nothing the second time.
         """
         first_only = self.row == CHAINS or self.kernel in ("raise_bins", "take_places")
-        return {"flushed": True} | ({} if first_only else {"warm": False})
+        return {"flushed": L2State.DIRTY} | ({} if first_only else {"warm": L2State.WARM})
 
     @property
     def geometry(self) -> Geometry:
@@ -527,7 +528,7 @@ def measured(gpu: Gpu, row: str) -> Iterator[tuple[str, dict[str, Any]]]:
         arguments, found = one.make(rng()), dict[str, Any]()
         try:
             kernel = gpu.load_image(of(one.kernel).image, one.kernel)
-            for state, flush in one.states.items():
+            for state, l2 in one.states.items():
                 samples = []
                 buffers = [gpu.upload(a) if isinstance(a, np.ndarray) else a for a in arguments]
                 launch = kernel.prepared(one.geometry, buffers)
@@ -540,7 +541,7 @@ def measured(gpu: Gpu, row: str) -> Iterator[tuple[str, dict[str, Any]]]:
                     for _ in range(REPEATS):
                         for buffer, array in initial:
                             gpu.write(buffer, array)
-                        samples.append(gpu.timer.time(launch, flush_l2=flush))
+                        samples.append(gpu.timer.time(launch, l2=l2))
                 found[f"{state}_s"] = median(samples[1:])
                 found[f"{state}_least_s"] = min(samples[1:])
         except ToolkitError as error:
