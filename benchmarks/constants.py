@@ -138,6 +138,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "LOCAL_READ_FROM LOCAL_READ_ALL LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
         ),
+        "DOUBLES_AT_ONCE": measured("toolkit/microbenchmarks/tensor.py: DMMA, H200"),
     },
     "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_GAP SHORTENED_FOR_COSTS": _ENOUGH},
     "analysis/timing/costs.py": {
@@ -164,6 +165,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "CODE_WAYS": measured(_PROBES),
+        "PRODUCT_OF_REGISTERS PRODUCT_ENDS_GROUP": _LAYOUT,
         "NO_SCOREBOARD UNLIMITED MOST_QUEUED COMMON IN_L2 FLAG CONSTANT LOCAL RUN": _LAYOUT,
         "SPACE_BIT SPACES": _LAYOUT,
     },
