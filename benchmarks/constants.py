@@ -179,9 +179,19 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SCHEDULERS": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "SCOREBOARDS NONE SLOTS MOST_QUEUED": _LAYOUT,
+        "PRODUCT_COLUMNS PRODUCT_OF_REGISTERS PRODUCT_ENDS_GROUP": _LAYOUT,
+    },
+    f"{SM_CODE}/products.h": {
+        "WARPS_OF_GROUP": documented("PTX ISA, wgmma: four warps"),
+    },
+    f"{SM_CODE}/products.c": {
+        "WAVEFRONTS_OF_A COLUMNS_PER_WAVEFRONT": measured(
+            "ncu on an H100: 16 + N / 4 wavefronts of a wgmma, or N / 4"
+        ),
     },
     f"{SM_CODE}/sm.h": {
         "NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM": _LAYOUT,
+        "GROUPS": documented("PTX ISA, wgmma: four warps of at most 32"),
         "CACHED_CONSTANT_LINES": measured("loads of tables of 1 to 64 KiB of constants, H200"),
         "MOST_CONSTANT_LINES": technical("lines of two banks of constants"),
         "WAITING_CONSTANT_LOADS": measured(
@@ -254,7 +264,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/schedule_facts.py": {
         "SHARE_AHEAD": measured("machine code of the ladder, sm_75 to sm_120: 0, or 0.56 to 0.63")
     },
-    "toolkit/sass/timing_table.py": {"_CONTROL_BITS AFTER_COPIES _OPERAND_SLOTS": _LAYOUT},
+    "toolkit/sass/timing_table.py": {
+        "_CONTROL_BITS AFTER_COPIES _OPERAND_SLOTS": _LAYOUT,
+        "_DOUBLES": documented("PTX ISA: the shapes of DMMA"),
+    },
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
     "toolkit/sass/module_variables.py": {"WORD CONSTANT_BANK": _LAYOUT},
     "toolkit/sass/printed.py": {"MOST_PRINTED": _ENOUGH},
