@@ -104,6 +104,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/traffic/l2.py": {
         "MOMENTS TOGETHER ROUNDS": technical("a resolution"),
         "NO_TRAFFIC": technical("zeros"),
+        "NEGLIGIBLE": technical(
+            "drops the rest of a smooth curve; set after two public launches in a warm L2"
+        ),
         "PAIR_BYTES": documented("ncu: DRAM transfers two sectors of 32 bytes at a time"),
         "FAR _TWO_PARTITIONS": documented("NVIDIA A100 and H100 whitepapers: two equal partitions"),
         "_READ_REACH _WRITE_REACH _READ_PART _WRITE_PART _READ_WIDTH _WRITE_WIDTH": measured(
@@ -139,6 +142,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "LOCAL_READ_FROM LOCAL_READ_ALL LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
         ),
+        "DOUBLES_AT_ONCE": measured("toolkit/microbenchmarks/tensor.py: DMMA, H200"),
     },
     "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_GAP SHORTENED_FOR_COSTS": _ENOUGH},
     "analysis/timing/costs.py": {
@@ -165,6 +169,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "CODE_WAYS": measured(_PROBES),
+        "PRODUCT_OF_REGISTERS PRODUCT_ENDS_GROUP": _LAYOUT,
         "NO_SCOREBOARD UNLIMITED MOST_QUEUED COMMON IN_L2 FLAG CONSTANT LOCAL RUN": _LAYOUT,
         "SPACE_BIT SPACES": _LAYOUT,
     },
@@ -178,6 +183,15 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SCHEDULERS": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "SCOREBOARDS NONE SLOTS MOST_QUEUED": _LAYOUT,
+        "PRODUCT_COLUMNS PRODUCT_OF_REGISTERS PRODUCT_ENDS_GROUP": _LAYOUT,
+    },
+    f"{SM_CODE}/products.h": {
+        "WARPS_OF_GROUP": documented("PTX ISA, wgmma: four warps"),
+    },
+    f"{SM_CODE}/products.c": {
+        "WAVEFRONTS_OF_A COLUMNS_PER_WAVEFRONT": measured(
+            "ncu on an H100: 16 + N / 4 wavefronts of a wgmma, or N / 4"
+        ),
     },
     f"{SM_CODE}/sm.h": {
         "MOST_SETS": measured(
@@ -185,6 +199,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         ),
         "EVICTED LEAST_LINES_OF_SETS": technical("lines of 8 MiB of an SM; a small L1 is one set"),
         "NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM": _LAYOUT,
+        "GROUPS": documented("PTX ISA, wgmma: four warps of at most 32"),
         "CACHED_CONSTANT_LINES": measured("loads of tables of 1 to 64 KiB of constants, H200"),
         "MOST_CONSTANT_LINES": technical("lines of two banks of constants"),
         "WAITING_CONSTANT_LOADS": measured(
@@ -258,7 +273,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/schedule_facts.py": {
         "SHARE_AHEAD": measured("machine code of the ladder, sm_75 to sm_120: 0, or 0.56 to 0.63")
     },
-    "toolkit/sass/timing_table.py": {"_CONTROL_BITS AFTER_COPIES _OPERAND_SLOTS": _LAYOUT},
+    "toolkit/sass/timing_table.py": {
+        "_CONTROL_BITS AFTER_COPIES _OPERAND_SLOTS": _LAYOUT,
+        "_DOUBLES": documented("PTX ISA: the shapes of DMMA"),
+    },
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
     "toolkit/sass/module_variables.py": {"WORD CONSTANT_BANK": _LAYOUT},
     "toolkit/sass/printed.py": {"MOST_PRINTED": _ENOUGH},
@@ -279,6 +297,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "UNEQUAL": _UNEQUAL,
         "LATER": measured("recorded SMs of blocks on an H200, beside the constant"),
     },
+    "toolkit/sass/unread_values.py": {"PRODUCT NO_VALUES DATA_SOURCE SUMS_SOURCE": _LAYOUT},
     "toolkit/sass/waits.py": {"LONGEST WORD_BYTES WIDEST_RESULT _WRITTEN": _LAYOUT},
 }
 # Numbers that have no name: the text in which they stand, each in parentheses.

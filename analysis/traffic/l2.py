@@ -273,9 +273,15 @@ def _twice(accesses: Accesses) -> Accesses:
     apart = float(accesses.time.max(initial=0.0)) + 1.0
     time = np.tile(accesses.time.astype(np.float64), 2)
     time[len(accesses.time) :] += apart
-    names = ("piece", "block", "sectors", "size", "is_write")
-    again = {name: np.tile(getattr(accesses, name), 2) for name in names}
-    return replace(accesses, time=time, **again)
+    return replace(
+        accesses,
+        time=time,
+        piece=np.tile(accesses.piece, 2),
+        block=np.tile(accesses.block, 2),
+        sectors=np.tile(accesses.sectors, 2),
+        size=np.tile(accesses.size, 2),
+        is_write=np.tile(accesses.is_write, 2),
+    )
 
 
 def bytes_written(accesses: Accesses) -> float:

@@ -188,7 +188,7 @@ def _kind(instruction: Instruction) -> Kind:
     if opcode == "SYNCS":
         return next((kind for name, kind in _OF_BARRIERS.items() if name in modifiers), Kind.PLAIN)
     if opcode in ("UBLKCP", "UBLKRED"):
-        opcode = direction(instruction)
+        opcode = "BULK_STORE" if direction(instruction) == "BULK_STORE" else "BULK_LOAD"
     elif opcode == "WARPGROUP" and "DEPBAR" in modifiers:
         opcode = "WARPGROUP.DEPBAR"
     return _KINDS.get(opcode, Kind.PLAIN)
