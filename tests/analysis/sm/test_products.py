@@ -12,7 +12,7 @@ RECORDED = ROOT / "validation/timing/recorded/tensor_constants_h200.json"
 MEASURED = recordings.read(RECORDED)["constants"]
 HOPPER = constants_for("sm_90")
 WAIT = {"kind": Kind.PRODUCT_WAIT}
-FENCE = {"kind": Kind.FENCE}
+FENCE = {"kind": Kind.PRODUCT_FENCE}
 
 
 def product(columns, source="shared", ends=False, stall=4):

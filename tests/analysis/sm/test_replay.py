@@ -980,7 +980,7 @@ def test_reasons_are_numbered_alike_in_python_and_c():
     assert len(names("LOST_BANK", "LOST")) == len(LOST) + 1
     units = [name.removeprefix("UNIT_") for name in names("UNIT_CONTROL", "UNITS")[:-1]]
     assert units == [unit.name for unit in Unit]
-    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_FENCE")]
+    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_PRODUCT_FENCE")]
     assert kinds == [kind.name for kind in Kind]
     assert ctypes.sizeof(cycles._Machine) % 8 == 0
 
