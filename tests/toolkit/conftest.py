@@ -434,6 +434,7 @@ def cuda(monkeypatch):
     monkeypatch.setattr("toolkit.gpu.context.driver_library", object)
     monkeypatch.setattr("toolkit.gpu.context.read_kernel", made_up_kernel)
     monkeypatch.setattr("toolkit.gpu.sampling.WARM_UP_S", 0.0)
+    monkeypatch.setattr("toolkit.gpu.event_timer.OTHER_BYTES", 2 * L2_BYTES)
     # a child process would not see this machine: that of `children` has one of its own
     for user in ("profiling.on_gpu", "gpu.launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", OnGpu)

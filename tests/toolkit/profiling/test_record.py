@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.devices import find_device
+from analysis.l2_state import L2State
 from analysis.problem import Gemm, parse_shape
 from kernels import parse_selection
 from tests.records_by_hand import check, predicted, resources
@@ -34,7 +35,7 @@ def test_the_predicted_time_of_a_wrong_result_is_not_trusted():
 
 def measured(record=None, **series):
     record = record or plan("tiled")
-    return with_measurement(record, Series(**series), clock="CUDA events", l2="dirty")
+    return with_measurement(record, Series(**series), clock="CUDA events", l2=L2State.DIRTY)
 
 
 def test_a_plan_holds_geometry_and_theory():

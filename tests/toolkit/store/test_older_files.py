@@ -82,8 +82,11 @@ def now():
 
 
 def as_here(before, now):
-    """The file as this machine would have written it: a resumption checks the versions."""
-    return replace(before, environment=now.environment, command=now.command)
+    """The file as this machine would have written it: a resumption checks the versions.
+
+    What is known of a device has grown, too.
+    """
+    return replace(before, environment=now.environment, command=now.command, device=now.device)
 
 
 def test_a_profile_is_read():

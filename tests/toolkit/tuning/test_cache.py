@@ -6,6 +6,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import InputError
+from analysis.l2_state import L2State
 from analysis.problem import parse_shape
 from analysis.records.profile import SCHEMA_VERSION, Environment, Profile
 from kernels.selection import parse_selection
@@ -31,7 +32,7 @@ EMPTY = Profile(
 def timed(label, stopped_by="sample limit"):
     record = planned(parse_selection(label), SHAPE, H200)
     series = Series(samples_s=[2e-3, 3e-3, 4e-3], stopped_by=stopped_by)  # type: ignore[arg-type]
-    return with_measurement(record, series, clock="CUDA events", l2="dirty")
+    return with_measurement(record, series, clock="CUDA events", l2=L2State.DIRTY)
 
 
 def opened(path, empty=EMPTY):
