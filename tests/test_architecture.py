@@ -252,6 +252,7 @@ OTHER_MEANINGS = {"width"}  # of a line in a plot, of an access
 MEAN_OTHERS = {
     "toolkit/profiling/plan.py": {"tiled"},  # the example of an error message
     "toolkit/execution/limits.py": {"workers"},  # processes
+    "toolkit/microbenchmarks/warpgroup.py": {"fence"},  # wgmma.fence
 }
 
 

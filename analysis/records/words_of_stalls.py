@@ -22,6 +22,13 @@ def _stall(word: str, one: str, two: str, three: str, guide: str, *also: str) ->
 
 ENTRIES = (
     _stall(
+        "products of warpgroups",
+        "A warp waits at wgmma.wait_group, or to issue wgmma while the SM queues seven products.",
+        "Tensor cores make the products one after the other, and arithmetic may have to wait.",
+        "The cause is waiting for products of warpgroups.",
+        "timing.md#Tensor cores",
+    ),
+    _stall(
         "write-back",
         "The register file is writing results of loads.",
         "Arithmetic that would read the same bank waits for a clock.",

@@ -308,8 +308,8 @@ CAUSES = (
     _roof(
         Effect.TENSOR_PIPE,
         "Matrix products take this time on the tensor cores.",
-        "wgmma reaches their full rate with 128 columns and more, mma.sync two thirds of it.",
-        "wgmma instead of mma.sync, wider tiles or a shorter type are faster.",
+        "Their full rate takes wgmma with 128 columns or more; mma.sync reaches two thirds of it.",
+        "Products by wgmma instead of mma.sync, wider tiles or a shorter type are faster.",
         "timing.md#Tensor cores",
         "tensor pipe",
         "tensor core",
