@@ -254,7 +254,7 @@ def without_lines(scene: Scene, rows: Any) -> Scene:
     changed = replace(
         work,
         l2_read_bytes=work.l2_read_bytes * reads,
-        dram_read_bytes=work.dram_read_bytes * reads,
+        dram_read_bytes=work.loaded_from_dram * reads + work.dram_fill_bytes * writes,
         l2_write_bytes=work.l2_write_bytes * writes,
         dram_write_bytes=work.dram_write_bytes * writes,
         dram_fill_bytes=work.dram_fill_bytes * writes,

@@ -64,7 +64,7 @@ def test_the_measured_time_is_first_and_the_prediction_explains_it(h100):
     first, cause, line, *rest = shown(f"{LAUNCH} --no-remedies").splitlines()
     assert re.fullmatch(
         r"transpose: 40\.00 µs \(40\.00 to 40\.00\) measured on NVIDIA H100 SXM5 80 GB, "
-        r"[\d.]+ µs predicted\.",
+        r"L2 dirty, [\d.]+ µs \([\d.]+ to [\d.]+\) predicted\.",
         first,
     )
     assert re.search(r"[\d.]+ of [\d.]+ µs predicted[.;]", cause)

@@ -125,7 +125,8 @@ PRODUCT = """extern "C" __global__ void product(float *c, const float *a, const 
 def test_the_first_lines_are_the_time_its_cause_and_the_line():
     call = "transpose.cu -g 64,64 -b 32,32 -a f32[2048,2048] -a f32[2048,2048] -a i32=2048 -d h200"
     time, cause, line, *_ = shown(call).splitlines()
-    assert re.fullmatch(r"transpose: \d\S+ µs predicted on NVIDIA H200 SXM 141 GB\.", time)
+    said = r"transpose: \d\S+ µs \(\S+ to \S+\) predicted on NVIDIA H200 SXM 141 GB, L2 dirty\."
+    assert re.fullmatch(said, time)
     whole = re.search(r"(\S+) µs", time)[1]
     told = rf"Shared-memory bank conflicts (limit it|take the most time): \S+ of {whole} µs\."
     assert re.fullmatch(told, cause)
@@ -168,7 +169,7 @@ def test_without_a_device_the_time_is_that_of_the_default_device():
     assert unnamed == document(f"{at_seed} --device {DEFAULT_DEVICE.key}") | {"simulation_s": 0}
     assert shown(LAUNCH).startswith("transpose: ")
     time = shown(LAUNCH).splitlines()[0]
-    assert time.endswith(f" µs predicted on {DEFAULT_DEVICE.name}.")
+    assert time.endswith(f" predicted on {DEFAULT_DEVICE.name}, L2 dirty.")
 
 
 @pytest.mark.parametrize(("arch", "device"), [("sm_80", "a100-40gb"), ("sm_86", "rtx-3090")])
@@ -226,7 +227,7 @@ def test_a_kernel_that_dram_limits_has_no_flop_rate():
     call = "scale.cu -g 4096 -b 256 -a f32[1048576] -a f32[1048576] -a f32=2 --device rtx-3090"
     said = shown(f"{call} --verbose")
     time, cause, *_ = said.splitlines()
-    assert " predicted on NVIDIA GeForce RTX 3090. " in time
+    assert " predicted on NVIDIA GeForce RTX 3090, L2 dirty. " in time
     assert cause.startswith("DRAM bandwidth limits it: ")
     assert re.search(r"^busy +DRAM \S+ %, ", said, re.MULTILINE)
     for word in ("FLOP", "product", "multiply-adds", "FP32 peak"):
@@ -547,7 +548,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
     options = (
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
         "--blocks representative --max-instructions 1000000 --seed 7 --limit 2.5 --inner-lines "
-        "--cooperative --heap 1024 --set scale=3"
+        "--cooperative --heap 1024 --set scale=3 --l2 warm"
     )
     shown(f"{LAUNCH} {options}")
     for name in ("arguments", "advance", "announce", "when_counted"):
@@ -577,6 +578,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         "cooperative": True,
         "heap_bytes": 1024,
         "symbols": {"scale": np.int32(3)},
+        "l2": "warm",
     }
 
 
@@ -692,7 +694,8 @@ def test_a_rung_by_its_name_says_what_profile_says():
 def test_the_first_lines_of_a_rung_say_which_blocks_stand_for_all():
     said = shown(f"{RUNG} --verbose")
     time, *_ = said.splitlines()
-    assert re.fullmatch(r"sgemm_tiled: \S+ µs predicted on NVIDIA H200 SXM 141 GB\.", time)
+    said_of_time = r"\S+ µs \(\S+ to \S+\) predicted on NVIDIA H200 SXM 141 GB, L2 dirty\."
+    assert re.fullmatch(f"sgemm_tiled: {said_of_time}", time)
     assert re.search(r"^counted +\d+ of 256 blocks executed; the other", said, re.MULTILINE)
     assert re.search(r"^rate +\S+ .?FLOP/s$", said, re.MULTILINE)
     first, _, second, *_ = _details(said).splitlines()
