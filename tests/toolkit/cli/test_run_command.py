@@ -71,7 +71,7 @@ def test_the_measured_time_is_first_and_the_prediction_explains_it(h100):
     assert line == "Line 11 takes 32 wavefronts per shared load, ideal 1."
     text = "\n".join(rest)
     unexplained = re.search(r"^  unexplained +░+ +([\d.]+)$", text, re.MULTILINE)
-    predicted = float(re.search(r"([\d.]+) µs predicted", first)[1])
+    predicted = float(re.search(r"([\d.]+) µs \([^)]*\) predicted", first)[1])
     assert float(unexplained[1]) == pytest.approx(40 - predicted, abs=0.1)
     assert re.search(
         r"^measured +median of 20 launches and its 95 % interval; .* less$", text, re.MULTILINE

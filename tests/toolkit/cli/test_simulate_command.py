@@ -224,7 +224,7 @@ def test_from_python_nothing_is_predicted_if_that_is_asked_for():
 
 def test_a_kernel_that_dram_limits_has_no_flop_rate():
     write("scale.cu", SCALE)
-    call = "scale.cu -g 4096 -b 256 -a f32[1048576] -a f32[1048576] -a f32=2 --device rtx-3090"
+    call = "scale.cu -g 32768 -b 256 -a f32[8388608] -a f32[8388608] -a f32=2 --device rtx-3090"
     said = shown(f"{call} --verbose")
     time, cause, *_ = said.splitlines()
     assert " predicted on NVIDIA GeForce RTX 3090, L2 dirty. " in time
