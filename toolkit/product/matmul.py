@@ -114,7 +114,7 @@ def matmul(
 
     Returns
     -------
-    Array of the library of a
+    Array of the caller's library
         `out`, or a new array that is stored by rows.
 
     Raises
