@@ -38,7 +38,7 @@ def test_unmeasured_predictions_are_said_to_be_unchecked(in_prediction):
     [
         (
             "h200",
-            "this GPU: mean error 3.7 % on 26 held-out launches, 3.8 % on 120 fitted launches.",
+            "this GPU: mean error 3.8 % on 26 held-out launches, 3.8 % on 120 fitted launches.",
         ),
         (
             "rtx-3090",
