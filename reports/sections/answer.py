@@ -202,10 +202,12 @@ def _line(
     if not lines:
         return None, "No source lines: the machine code was compiled without -lineinfo."
     effects = [cause.effect] if cause else [] if predicted else list(_WASTE)
+    times = {(one.file, one.line): one.time_s for one in predicted.lines} if predicted else {}
     for effect in effects:
         wasted = {place: _wasted(effect, of) for place, of in lines.items()}
         if any(wasted.values()):
-            place = max(wasted, key=lambda one: sum(x.excess for x in wasted[one]))
+            excess = {place: sum(one.excess for one in of) for place, of in wasted.items()}
+            place = max(excess, key=lambda one: (excess[one], times.get(one, 0.0)))
             return place, f"{_name(place, file)} takes {per_request(wasted[place])}."
     if predicted is not None and predicted.lines:
         known = [one for one in predicted.lines if one.file is not None and one.line is not None]

@@ -113,6 +113,14 @@ def test_two_accesses_of_a_line_keep_their_values():
     )
 
 
+def test_of_lines_that_waste_the_same_the_most_expensive_is_named():
+    alike = [instruction(n, requests=10, units=80, ideal=40, space="global") for n in (12, 13)]
+    parts = {Effect.UNCOALESCED: 34, Effect.L2_BANDWIDTH: 36}
+    for dearest, other in ((12, 13), (13, 12)):
+        found = of(parts, alike, lines=[(other, 31.4), (dearest, 44.2)])
+        assert found.line_sentence == f"Line {dearest} takes 8 sectors per global load, ideal 4."
+
+
 def test_the_most_expensive_line_is_named_without_a_wasteful_access():
     code = [instruction(4), instruction(7, file="util.cuh")]
     found = of({Effect.DRAM_LATENCY: 6, Effect.LAUNCH: 3}, code, lines=[(4, 5.0), (7, 1.0)])
