@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -19,17 +18,14 @@ from kernels.path_times import RATES
 from kernels.paths import (
     ANY_TILES,
     BULK_TILES,
-    Factor,
     Plan,
-    Pointer,
-    TensorMapOf,
     Tile,
     any_layout,
     sliced,
 )
 from kernels.product import Product
 from toolkit.execution.simulate import simulate
-from toolkit.launch.tensor_map import TensorMap
+from validation.products.simulated import arguments_of
 
 DEPTHS = 256, 512
 DOWN = 12  # tiles of a wave: 132 SMs are 12 x 11
@@ -41,31 +37,13 @@ def predicted_s(product: Product, plan: Plan, device: Device) -> float:
     sizes = {"A": product.a.span, "B": product.b.span, "C": product.c.span}
     sizes["workspace"] = max(plan.workspace_bytes // 4, 4)
     buffers = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
-    arguments: list[Any] = []
-    for one in launch.arguments:
-        if isinstance(one, Pointer):
-            arguments.append(buffers[one.of])
-        elif isinstance(one, TensorMapOf):
-            arguments.append(
-                TensorMap(
-                    buffers[one.pointer.of],
-                    one.box,
-                    swizzle=one.swizzle_bytes,
-                    shape=one.shape,
-                    pitches=one.pitches_bytes,
-                )
-            )
-        elif isinstance(one, Factor):
-            arguments.append(np.float32(one.name == "alpha"))
-        else:
-            arguments.append(one)
     execution = simulate(
         launch.source,
         launch.entry,
         grid=launch.grid,
         block=launch.block,
         dynamic_shared_bytes=launch.dynamic_shared_bytes,
-        arguments=arguments,
+        arguments=arguments_of(launch, product, buffers),
         device=device,
         defines=launch.defines,
         blocks="representative",

@@ -36,7 +36,8 @@ def simulate_plan(
     return buffers
 
 
-def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats], arch: str) -> None:
+def arguments_of(launch: PathLaunch, product: Product, buffers: Mapping[str, Floats]) -> list[Any]:
+    """Arrays, tensor maps and numbers in the order of the parameters of a launch."""
     parts = {
         (one.of, one.offset_bytes): buffers[one.of][one.offset_bytes // FLOAT_BYTES :]
         for one in launch.arguments
@@ -62,6 +63,11 @@ def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats], arch:
             arguments.append(np.float32(getattr(product, one.name)))
         else:
             arguments.append(one)
+    return arguments
+
+
+def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats], arch: str) -> None:
+    arguments = arguments_of(launch, product, buffers)
     execution = simulate(
         launch.source,
         launch.entry,
