@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import sampling
+from tests import ahead, sampling
 from tests.machines import gpu, machine, silicon
 from tests.reports.browsing import window
 from toolkit.sass.machine import available_cores
@@ -56,9 +56,14 @@ def is_asked_for(name, config):
     return name in config.getoption("-m").replace(f"not {name}", "")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--record-ahead", metavar="FOLDER", help="record for `python -m tests.ahead`")
+
+
 def pytest_configure(config):
     sampling.RUNS_EXHAUSTIVE = is_asked_for("exhaustive", config)
     if not hasattr(config, "workerinput"):  # workers inherit the environment
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the cores are busy with other tests
         os.environ["GEMM_LADDER_CACHE"] = str(compiler_outputs(config.rootpath))
         if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # each process would compile all anew
             os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache" / "bytecode")
@@ -84,6 +89,34 @@ def pytest_xdist_auto_num_workers(config):
     if not is_asked_for("exhaustive", config) and not why_no_gpu():
         return 0
     return min(available_cores(), MOST_PROCESSES)
+
+
+def file_of(item):
+    return item.path.relative_to(item.config.rootpath).as_posix()
+
+
+@pytest.hookimpl(tryfirst=True)  # no worker is given tests before all are done
+def pytest_collection_finish(session):
+    """Compile ahead what the tests need, or record what they compile."""
+    if session.config.option.collectonly:
+        return
+    if folder := session.config.option.record_ahead:
+        session.config.pluginmanager.register(Recording(folder))
+    else:
+        ahead.compile_ahead(map(file_of, session.items))
+
+
+class Recording:
+    """Tells the recorder which file's tests run."""
+
+    def __init__(self, folder):
+        self._recorder = ahead.Recorder(folder)
+
+    def pytest_runtest_logstart(self, location):
+        self._recorder.test_file = location[0]
+
+    def pytest_sessionfinish(self):
+        self._recorder.write()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,8 +13,10 @@ PAGES = [pytest.param(page, id=name_of(page)) for page in pages()]
 
 def is_quick(page):
     """False for pages of commands that other tests execute too, at shapes that take less time."""
-    slow = "ci|five_minutes|one_launch|trust|tuning|your_kernel"
-    return not re.match(rf"README|docs/(guide/(0|quickstart)|({slow})\.)", name_of(page))
+    slow = "ci|five_minutes|one_launch|tensor_cores|trust|tuning|your_kernel"
+    sources = "containers|matrices|runtime|textures"
+    others = rf"guide/(0|quickstart)|({slow})\.|sources/({sources})\."
+    return not re.match(rf"README|docs/({others})", name_of(page))
 
 
 @pytest.mark.parametrize("page", chosen_of(PAGES, is_quick))

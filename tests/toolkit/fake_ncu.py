@@ -13,10 +13,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from analysis.problem import parse_shape
-from kernels.selection import find
-from kernels.variant import Variant
-
 VERSION = """NVIDIA (R) Nsight Compute Command Line Profiler
 Copyright (c) 2018-2025 NVIDIA Corporation
 Version 2025.3.1.0 (build 36398880) (public-release)
@@ -70,6 +66,10 @@ def value_of(metric, position):
 def kernels_of(entry):
     if "kernels" in entry:
         return entry["kernels"]
+    from analysis.problem import parse_shape  # half a second, for a few of the runs
+    from kernels.selection import find
+    from kernels.variant import Variant
+
     variant = find(entry["variant"])
     if not isinstance(variant, Variant):
         return [(name, (256, 1, 1), (64, 32, 1)) for name in CUBLAS]

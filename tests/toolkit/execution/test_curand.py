@@ -4,6 +4,7 @@ Philox4x32-10: Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy 
 XORWOW: Marsaglia, "Xorshift RNGs" (2003), whose subsequences begin 2^67 steps apart.
 """
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -72,14 +73,20 @@ def xorwow(v):
     return [*v[1:], (v[4] ^ v[4] << 4 & WORD) ^ (t ^ t << 1 & WORD)]
 
 
-def skipped(states, doublings):
-    """States [n] of five words after 2^doublings steps each, by squares of the step's matrix."""
+@cache
+def steps(doublings):
+    """Matrix of 2^doublings steps, by squares of that of one step."""
     units = [[(1 << b) * (w == k) for k in range(5)] for w in range(5) for b in range(32)]
     columns = [xorwow(unit) for unit in units]
     matrix = np.array([bits(column) for column in columns], np.uint8)
     for _ in range(doublings):
         matrix = (matrix.astype(np.int64) @ matrix % 2).astype(np.uint8)
-    return [words(bits(v).astype(np.int64) @ matrix % 2) for v in states]
+    return matrix.astype(np.int64)
+
+
+def skipped(state, doublings):
+    """The five words of a state after 2^doublings steps."""
+    return words(bits(state) @ steps(doublings) % 2)
 
 
 def bits(v):
@@ -103,4 +110,4 @@ def test_xorwow():
             expected.append((state[4] + counter) & WORD)
         assert found[thread].tolist() == expected[:DRAWS]
         assert uniforms[thread] == uniform(expected[DRAWS])
-        (v,) = skipped([v], 67)
+        v = skipped(v, 67)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.sampling import exhaustive
 from toolkit.execution.sampling import (
     drawn_blocks,
     estimated_counts,
@@ -112,7 +113,7 @@ def test_relative_half_width(interval, width):
     assert relative_half_width(interval) == pytest.approx(width)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("share", [0.1, exhaustive(0.3), exhaustive(0.5)])
 def test_intervals_hold_for_kinds_of_a_tenth_and_more(share):
     rng = np.random.default_rng(11)
     held = 0

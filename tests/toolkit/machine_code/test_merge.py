@@ -10,6 +10,7 @@ from kernels.selection import whole_ladder
 from kernels.variant import Variant
 from tests.cubins import cubin_of
 from tests.refusals import refusal
+from tests.sampling import exhaustive
 from toolkit.machine_code import disassemble as module
 from toolkit.machine_code.disassemble import disassemble, disassemble_together, disassembler
 from toolkit.machine_code.merge import disassemblies, mergeable, merged
@@ -50,17 +51,21 @@ def check_alike(images):
     for group in mergeable(images):
         printed = module._run(disassembler(), merged(group)).decode()
         for image, one in zip(group, disassemblies(printed, len(group)), strict=True):
-            assert functions(one) == functions(disassemble(image))
+            alone = module._run(disassembler(), image).decode()  # the cache may have a merged one
+            assert functions(one) == functions(alone)
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_86", "sm_90", "sm_120"])
+@pytest.mark.parametrize("arch", ["sm_75", exhaustive("sm_86"), "sm_90", exhaustive("sm_120")])
 def test_kernels_of_one_name_with_jumps_calls_and_variables_are_printed_as_alone(arch):
     sources = (ALL_KINDS, ALL_KINDS.replace("9", "8"), STORE.format(value=4369))
     check_alike([compiled(source, arch) for source in sources])
 
 
-@pytest.mark.parametrize("device", ["h200", "rtx-3090"])
-def test_the_ladder_is_printed_as_alone(device):
+@pytest.mark.parametrize(
+    ("device", "step"), [("h200", 5), exhaustive("h200", 1), exhaustive("rtx-3090", 1)]
+)
+def test_the_ladder_is_printed_as_alone(device, step):
+    """Each kernel of some devices, or every fifth."""
     images = []
     for selection in whole_ladder():
         if isinstance(selection.variant, Variant):
@@ -70,7 +75,7 @@ def test_the_ladder_is_printed_as_alone(device):
                 continue
             images.append(compile_for(find_device(device), selection).image)
     assert len(images) > 10
-    check_alike(images)
+    check_alike(images[::step])
 
 
 @pytest.mark.exhaustive

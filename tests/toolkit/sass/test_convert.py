@@ -4,6 +4,7 @@ R2 is the operand, with R3 where it has 64 bits; R4 is written, with R5 where it
 """
 
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise, product
 from math import ceil, floor, trunc
 
@@ -296,6 +297,7 @@ def test_each_conversion_refuses_halves_of_what_has_none():
             probe(f"{opcode} R4, R2.{suffix}", State())
 
 
+@cache
 def bytes_as_numbers(name):
     """The value of each byte that is a finite number (PTX ISA, .e4m3 and .e5m2), both zeros."""
     fraction_bits, bias = (3, 7) if name == "E4M3" else (2, 15)
@@ -307,6 +309,7 @@ def bytes_as_numbers(name):
     return found | {byte | 0x80: -value for byte, value in found.items()}
 
 
+@cache
 def nearest_byte(name, form, x):
     """The byte nearest to a number, of two the even one; the greatest for what is beyond."""
     if form.is_nan(x):
