@@ -20,6 +20,7 @@ from hypothesis import settings
 from tests import ahead, sampling
 from tests.machines import gpu, machine, silicon
 from tests.reports.browsing import window
+from toolkit.gpu.environment import commit
 from toolkit.sass.machine import available_cores
 
 __all__ = ["gpu", "machine", "silicon", "window"]  # one of each for all files of tests
@@ -64,6 +65,7 @@ def pytest_configure(config):
     sampling.RUNS_EXHAUSTIVE = is_asked_for("exhaustive", config)
     if not hasattr(config, "workerinput"):  # workers inherit the environment
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the cores are busy with other tests
+        os.environ.setdefault("GEMM_LADDER_COMMIT", commit() or "")  # each profile asks for it
         os.environ["GEMM_LADDER_CACHE"] = str(compiler_outputs(config.rootpath))
         if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # each process would compile all anew
             os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache" / "bytecode")

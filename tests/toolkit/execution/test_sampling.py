@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.sampling import exhaustive
 from toolkit.execution.sampling import (
     drawn_blocks,
     estimated_counts,
@@ -113,13 +112,14 @@ def test_relative_half_width(interval, width):
     assert relative_half_width(interval) == pytest.approx(width)
 
 
-@pytest.mark.parametrize("share", [0.1, exhaustive(0.3), exhaustive(0.5)])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
 def test_intervals_hold_for_kinds_of_a_tenth_and_more(share):
     rng = np.random.default_rng(11)
+    counts = dict(zip((20, 200), counts_of(20, 200), strict=True))
     held = 0
     for _ in range(400):
         values = np.where(rng.random(3000) < share, 200, 20)
-        drawn = counts_of(*rng.choice(values, 149, replace=False))
+        drawn = [counts[n] for n in rng.choice(values, 149, replace=False)]
         mean = np.mean([one["executed"][0] for one in drawn])
         total = {"instructions": round(3000 * mean), "sectors": 0}
         found = estimates(total, open_counts("executed"), drawn, 3000, metrics)
