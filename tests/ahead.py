@@ -20,6 +20,7 @@ from pathlib import Path
 from validation import ROOT
 
 FILE = Path(__file__).with_name("ahead.json.xz")
+MOST_CHARACTERS = 16_000  # of a text in the list: larger ones are generated, or many kernels already
 FIELDS = ("source", "name", "kernel", "options")  # of a request to the compiler
 
 
@@ -117,6 +118,8 @@ def _listed(folder):
                 continue
             if name := names.get(entry["source"]):
                 entry = {"of": name} | {key: entry[key] for key in entry if key != "source"}
+            elif len(entry["source"]) > MOST_CHARACTERS:
+                continue
             key = json.dumps({key: entry[key] for key in sorted(entry) if key != "test"})
             found.setdefault(key, entry)
     return sorted(found.values(), key=lambda one: (one["options"], one["test"], one["name"]))
