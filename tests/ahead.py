@@ -20,7 +20,9 @@ from pathlib import Path
 from validation import ROOT
 
 FILE = Path(__file__).with_name("ahead.json.xz")
-MOST_CHARACTERS = 16_000  # of a text in the list: larger ones are generated, or many kernels already
+MOST_CHARACTERS = (
+    16_000  # of a text in the list: larger ones are generated, or many kernels already
+)
 FIELDS = ("source", "name", "kernel", "options")  # of a request to the compiler
 
 
@@ -82,7 +84,7 @@ def compile_ahead(test_files):
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     first, end = (len(entries) * one // workers for one in (worker, worker + 1))
-    texts, images = _texts(), []
+    texts, images = _texts() if entries else {}, []
     with suppress(Exception):  # whoever needs it meets the error again
         version = compile.compiler_version()
         for entry in entries[first:end]:
@@ -116,12 +118,11 @@ def _listed(folder):
         for entry in json.loads(path.read_text("utf-8")):
             if any("/tmp" in option or str(ROOT) in option for option in entry["options"]):
                 continue
-            if name := names.get(entry["source"]):
-                entry = {"of": name} | {key: entry[key] for key in entry if key != "source"}
-            elif len(entry["source"]) > MOST_CHARACTERS:
-                continue
-            key = json.dumps({key: entry[key] for key in sorted(entry) if key != "test"})
-            found.setdefault(key, entry)
+            text = entry.pop("source")
+            if len(text) <= MOST_CHARACTERS or text in names:
+                named = {"of": names[text]} if text in names else {"source": text}
+                key = json.dumps([entry["name"], entry["kernel"], entry["options"], named])
+                found.setdefault(key, entry | named)
     return sorted(found.values(), key=lambda one: (one["options"], one["test"], one["name"]))
 
 
