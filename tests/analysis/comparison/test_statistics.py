@@ -26,6 +26,7 @@ from tests.refusals import refusal
         (9, 2, 8),  # 1 - 2·(1 + 9)/2^9 = 0.961
         (20, 6, 15),  # the tables' ranks for 20 samples
         (100, 40, 61),  # 50 ± 1.96·5, rounded outwards
+        (10_000, 4902, 5099),  # 5000 ± 1.96·50: the sum begins at 4500
     ],
 )
 def test_the_interval_lies_between_these_order_statistics(count, low, high):
