@@ -104,7 +104,7 @@ def pytest_collection_finish(session):
         return
     if folder := session.config.option.record_ahead:
         session.config.pluginmanager.register(Recording(folder))
-    else:
+    elif not any(is_asked_for(name, session.config) for name in NEEDS):  # a GPU runs nvcc's code
         ahead.compile_ahead(map(file_of, session.items))
 
 
