@@ -138,6 +138,7 @@ def compile_cubin(
         resources = replace(found.resources, architecture=arch, compiler=nvcc_version())
         notes = (*found.notes, *_about_kernel(remarks(log), found.symbol))
         return replace(found, resources=resources, notes=notes)
+    installed = [f"--include-path={place}" for place in headers]
     request = _Request(
         source=source,
         name=name,
@@ -147,11 +148,11 @@ def compile_cubin(
             *options,
             *_define_options(defines or {}),
             *include_options(source, folder),
-            *(f"--include-path={place}" for place in headers),
+            *installed,
         ),
         compiler=compiler_version(),
     )
-    made, left_out = _compiled_or_cut(request, folder, folders_of(options))
+    made, left_out = _compiled_or_cut(request, folder, folders_of((*options, *installed)))
     try:
         found = read_kernel(made.image, made.symbol, kernel)
     except KeyError:
