@@ -75,7 +75,7 @@ def completed(launch: KernelOptions, command: Command) -> AskedOptions:
     known = SourceLaunches(
         text, name, source.parent, defines_of(launch), folders_of(launch.options or ())
     )
-    kernel = known.chosen(launch.kernel)
+    kernel = known.chosen(launch.kernel, launch.launch_line)
     declared = known.declared(kernel)
     given = _typed(_given(launch.arguments or (), declared or ()), declared or ())
     proposed = known.proposed(
@@ -272,6 +272,8 @@ def _written(one: np.generic | Size) -> str:
     """An argument as a user writes it: "f32[1024]", "i32=4"."""
     if isinstance(one, Size):
         return str(one)
+    if isinstance(one, np.void):
+        return "struct:" + ",".join(_written(one[name]) for name in one.dtype.names or ())
     return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else one}"
 
 
