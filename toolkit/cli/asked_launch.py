@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from analysis.errors import InputError, UnknownNameError, shortened
+from analysis.errors import InputError, LaunchError, UnknownNameError, shortened
 from reports import text as words
 from toolkit.cli.argument_syntax import parse_argument
 from toolkit.cli.launch_source import defines_of, machine_code_of
@@ -50,6 +51,22 @@ class AskedOptions:
     arguments: tuple[str | None, ...]
     declared: tuple[Declared, ...] | None = None
     notes: tuple[str, ...] = ()
+
+
+@contextmanager
+def told_of_content(asked: AskedOptions) -> Iterator[None]:
+    """Say of an access out of bounds that host code tells sizes and no content of arrays."""
+    try:
+        yield
+    except LaunchError as error:
+        if not asked.notes or "out of bounds" not in str(error):
+            raise
+        told = LaunchError(
+            f"{error}: if its place depends on data, give them (-a NAME=FILE.npy): arrays hold "
+            "random numbers"
+        )
+        told.printed = error.printed
+        raise told from error
 
 
 def completed(launch: KernelOptions, command: Command) -> AskedOptions:

@@ -30,7 +30,20 @@ def bits(value):
 def test_floats_are_printed_as_c_prints_them(letter):
     forms = ["%", "%8.3", "%-12", "%+", "% ", "%012", "%024", "%#.0", "%.10"]
     forms += ["%.0", "%#.3", "%-+9.1", "%030.20"]
-    values = [0.0, -1.5, 3.14159265, 1e300, 2.5e-7, 1.999, 1.03125, 1.09375, 5e-324, inf, -inf, -0.0]
+    values = [
+        0.0,
+        -1.5,
+        3.14159265,
+        1e300,
+        2.5e-7,
+        1.999,
+        1.03125,
+        1.09375,
+        5e-324,
+        inf,
+        -inf,
+        -0.0,
+    ]
     for form, value in product(forms, values):
         text = f"<{form}{letter}>"
         assert formatted(text.encode(), [bits(value)], b"") == of_c(text, value)
@@ -55,7 +68,9 @@ def test_integers_are_printed_as_c_prints_them(letter):
 @pytest.mark.parametrize("letter", "diuxXo")
 @pytest.mark.parametrize("length", ["hh", "h", "l", "ll", "z", "j", "t"])
 def test_lengths_are_those_of_c(length, letter):
-    for form, value in product(["%", "%6", "%-9.4"], [0, 1, 0x7F, 0x80, 0x1FF, 2**40 - 1, 2**64 - 2]):
+    for form, value in product(
+        ["%", "%6", "%-9.4"], [0, 1, 0x7F, 0x80, 0x1FF, 2**40 - 1, 2**64 - 2]
+    ):
         text = f"<{form}{length}{letter}>"
         assert formatted(text.encode(), [value], b"") == of_c(text, ctypes.c_ulonglong(value))
 
