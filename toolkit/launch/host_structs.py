@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from tree_sitter import Node
@@ -50,7 +51,8 @@ class Structs:
         if len(given) > len(kinds) or (kinds and not given and values is None):
             raise UnknownValueError
         types = [(name, _NUMPY[kind[0]] + kind[1:]) for name, kind in kinds]
-        found: np.void = np.zeros((), np.dtype(types or [("empty", "int8")], align=True))[()]
+        zeros = np.zeros((), np.dtype(types or [("empty", "int8")], align=True))
+        found = cast(np.void, zeros[()])
         for (name, kind), one in zip(kinds, given, strict=False):
             number = self.evaluator.number(one, place, frame)
             found[name] = converted(number, kind).value
