@@ -193,7 +193,7 @@ class SourceLaunches:
             kernel = kernels[0] if kernels else None
             if kernel is not None and kernel.endswith("<...>"):
                 raise InputError(
-                    f"{self.name} holds no kernel, only {kernel} ({self._template(kernel)})"
+                    f"{self.name} holds no kernel, only {kernel} ({_template(self.code, kernel)})"
                 )
             return kernel
         if kernel.isdecimal():
@@ -203,21 +203,9 @@ class SourceLaunches:
         if kernel.endswith("<...>"):
             raise InputError(
                 f"{kernel} is never instantiated in {self.name}: name its template arguments "
-                f"({self._template(kernel)})"
+                f"({_template(self.code, kernel)})"
             )
         return self._instantiated(kernel)
-
-    def _template(self, kernel: str) -> str:
-        """How a template is named, with the parameters that it declares."""
-        name = kernel.partition("<")[0].rpartition("::")[2].strip()
-        declared = [
-            one.templates for one in self.code.unit.functions.get(name, ()) if one.templates
-        ]
-        if not declared:
-            return TEMPLATES
-        names = words.listing(list(declared[0]))
-        written = f"{name}<{', '.join(declared[0])}>"
-        return f"a template needs its arguments: -k '{written}' with a type or number for {names}"
 
     def _elsewhere(self, kernel: str | None) -> str:
         plain = kernel.partition("<")[0].rpartition("::")[2].strip() if kernel else ""
@@ -242,7 +230,7 @@ class SourceLaunches:
         if same[0].endswith("<...>"):
             raise InputError(
                 f"{kernel} is a template that {self.name} never instantiates: name its template "
-                f"arguments ({self._template(kernel)})"
+                f"arguments ({_template(self.code, kernel)})"
             )
         return same[0] if "<" in same[0] else kernel
 
@@ -374,6 +362,18 @@ class SourceLaunches:
             launch=launch,
             facts=tuple(facts),
         )
+
+
+def _template(code: HostCode, kernel: str) -> str:
+    """How a template is named, with the parameters that it declares."""
+    name = kernel.partition("<")[0].rpartition("::")[2].strip()
+    functions = code.unit.functions.get(name, ())
+    declared = [one.templates for one in functions if one.templates]
+    if not declared:
+        return TEMPLATES
+    names = words.listing(list(declared[0]))
+    written = f"{name}<{', '.join(declared[0])}>"
+    return f"a template needs its arguments: -k '{written}' with a type or number for {names}"
 
 
 def _joined(extent: Sequence[int]) -> str:

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+from analysis.errors import InputError
+from tests.refusals import refusal
 from toolkit import simulate
 from toolkit.launch.host_code import launches_of
 from toolkit.launch.host_unit import host_unit
+from toolkit.launch.proposed import SourceLaunches
 
 HEAD = """
 struct Add { __device__ float operator()(float a, float b) const { return a + b; } };
@@ -66,3 +69,24 @@ def test_it_is_passed_as_the_compiler_lays_it_out(operation, result):
     x = np.arange(64, dtype=np.float32)
     found = simulate(HEAD.replace("OPERATION", operation), arguments={"x": x})
     np.testing.assert_array_equal(found.outputs[0][:32], result(x[:32], x[32:]))
+
+
+def test_the_line_of_a_launch_names_its_kernel():
+    launch = "    k<<<1, 32>>>(x, OPERATION);\n"
+    text = HEAD.replace(launch, launch.replace("OPERATION", "s") + launch)
+    known = SourceLaunches(text.replace("OPERATION", "Add()"), "a.cu")
+    assert known.kernels == ["k<float, Scale>", "k<float, Add>"]
+    lines = [one.line for one in known.launches]
+    assert [known.chosen(None, line) for line in lines] == known.kernels
+    assert "say which one" in refusal(InputError, known.chosen, None)
+
+
+def test_a_template_that_nobody_instantiates_is_refused_with_its_parameters():
+    known = SourceLaunches(
+        "template <class T, int N> __global__ void k(T *x) { x[0] = N; }", "a.cu"
+    )
+    said = refusal(InputError, known.chosen, None)
+    assert said == (
+        "a.cu holds no kernel, only k<...> (a template needs its arguments: -k 'k<T, N>' with a "
+        "type or number for T and N)"
+    )
