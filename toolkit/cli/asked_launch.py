@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from analysis.errors import InputError, UnknownNameError, shortened
+from analysis.errors import InputError, LaunchError, UnknownNameError, shortened
 from reports import text as words
 from toolkit.cli.argument_syntax import parse_argument
 from toolkit.cli.launch_source import defines_of, machine_code_of
@@ -52,6 +53,22 @@ class AskedOptions:
     notes: tuple[str, ...] = ()
 
 
+@contextmanager
+def told_of_content(asked: AskedOptions) -> Iterator[None]:
+    """Say of an access out of bounds that host code tells sizes and no content of arrays."""
+    try:
+        yield
+    except LaunchError as error:
+        if not asked.notes or "out of bounds" not in str(error):
+            raise
+        told = LaunchError(
+            f"{error}: if its place depends on data, give them (-a NAME=FILE.npy): arrays hold "
+            "random numbers"
+        )
+        told.printed = error.printed
+        raise told from error
+
+
 def completed(launch: KernelOptions, command: Command) -> AskedOptions:
     """The launch that the options mean.
 
@@ -75,7 +92,7 @@ def completed(launch: KernelOptions, command: Command) -> AskedOptions:
     known = SourceLaunches(
         text, name, source.parent, defines_of(launch), folders_of(launch.options or ())
     )
-    kernel = known.chosen(launch.kernel)
+    kernel = known.chosen(launch.kernel, launch.launch_line)
     declared = known.declared(kernel)
     given = _typed(_given(launch.arguments or (), declared or ()), declared or ())
     proposed = known.proposed(
@@ -272,6 +289,8 @@ def _written(one: np.generic | Size) -> str:
     """An argument as a user writes it: "f32[1024]", "i32=4"."""
     if isinstance(one, Size):
         return str(one)
+    if isinstance(one, np.void):
+        return "struct:" + ",".join(_written(one[name]) for name in one.dtype.names or ())
     return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else one}"
 
 

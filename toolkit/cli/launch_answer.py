@@ -24,6 +24,7 @@ BAR_WIDTH = 24
 LABEL_WIDTH = 10  # of the facts at the end
 MOST_UNITS = 5  # of those that are busy
 MOST_VALUES = 2  # of the accesses of one line
+MOST_CHARACTERS = 20  # of them: of more, the worst access stands for all
 NARROWEST_SOURCE = 16
 FULL_WARP = 32
 
@@ -138,20 +139,28 @@ def _active(of: Sequence[InstructionCounts]) -> str:
 
 
 def _per_request(of: Sequence[InstructionCounts], *, shared: bool) -> str:
-    """'4', '32, ideal 1', '4 and 32, ideal 4': of each access of a line that differs."""
+    """'4', '32, ideal 1', '4 and 32, ideal 4': of accesses of a line that differ, or the worst."""
     accesses = [one for one in distinct_accesses(of) if (one.space == "shared") == shared]
     if not accesses:
         return ""
     each = list(dict.fromkeys(map(_units, accesses)))
-    ideal = list(dict.fromkeys(text.average(one.ideal / one.requests) for one in accesses))
+    ideal = list(dict.fromkeys(map(_ideal, accesses)))
     values = " and ".join(each[:MOST_VALUES]) + ("…" if len(each) > MOST_VALUES else "")
     if each == ideal:
         return values
-    return f"{values}, ideal {' and '.join(ideal[:MOST_VALUES])}"
+    whole = f"{values}, ideal {' and '.join(ideal[:MOST_VALUES])}"
+    if len(whole) <= MOST_CHARACTERS:
+        return whole
+    worst = max(accesses, key=lambda one: one.units / max(one.ideal, 1))
+    return f"{_units(worst)}…, ideal {_ideal(worst)}"
 
 
 def _units(access: AccessTotal) -> str:
-    return text.average(access.units / access.requests)
+    return text.per_each(access.units / access.requests)
+
+
+def _ideal(access: AccessTotal) -> str:
+    return text.per_each(access.ideal / access.requests)
 
 
 def source_line(place: Place, call: Call) -> str:

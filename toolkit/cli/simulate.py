@@ -85,7 +85,7 @@ def simulate(
             with suppress(KeyboardInterrupt):
                 run_after_saves(launch, top=top if lines else None)
             return
-        from toolkit.cli.asked_launch import completed
+        from toolkit.cli.asked_launch import completed, told_of_content
         from toolkit.cli.launch_source import compiled_beside
 
         asked = completed(launch, "simulate")
@@ -103,7 +103,10 @@ def simulate(
                 check_applies(call, apply)
             keeps = as_json or bool(save)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
-            with SimulationProgress(call.source.name, needed) as progress:
+            with (
+                SimulationProgress(call.source.name, needed) as progress,
+                told_of_content(asked),
+            ):
                 simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
                 if remedies:
                     simulated = with_remedies(simulated)

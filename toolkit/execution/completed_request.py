@@ -63,7 +63,7 @@ def completed(
     known = SourceLaunches(
         text, name, folder, request.defines or {}, folders_of(tuple(request.options))
     )
-    chosen = known.chosen(request.kernel)
+    chosen = known.chosen(request.kernel, request.launch_line)
     given = _given(request.arguments, known.declared(chosen) or ())
     proposed = known.proposed(
         chosen,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.errors import InputError, UnsupportedError, first_line
-from toolkit.frontends import cupy_elementwise
+from analysis.errors import InputError, first_line
+from toolkit.frontends import cupy_elementwise, cupy_reduction
 from toolkit.frontends.cuda_text import compiled_text, launch_of_text
 from toolkit.frontends.cupy_options import cupy_options
 from toolkit.frontends.prepared import FrontEndRequest, PreparedLaunch
@@ -28,10 +28,7 @@ def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
         case "ElementwiseKernel":
             return cupy_elementwise.prepared(compiled, request)
         case "ReductionKernel":
-            raise UnsupportedError(
-                f"{compiled.name} is a ReductionKernel of CuPy, which is not supported: its launch "
-                "is decided for the GPU that is here: write it as a cupy.RawKernel"
-            )
+            return cupy_reduction.prepared(compiled, request)
     kernel = _compiled(compiled, request)
     return launch_of_text(kernel, request, _as_cupy_passes(kernel, request.arguments))
 

@@ -54,6 +54,7 @@ class PreparedLaunch:
     block: Extent
     dynamic_shared_bytes: int
     parameters: tuple[Parameter, ...]
+    remarks: tuple[str, ...] = ()  # of the front end on its kernel
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
@@ -70,13 +71,13 @@ class PreparedLaunch:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A warning for each pair of arguments that are one array: each is a buffer of its own."""
+        """Remarks, and a warning for arguments that are one array: each is a buffer of its own."""
         arrays = [
             (one.argument, one.value)
             for one in self.parameters
             if isinstance(one.value, np.ndarray) and one.argument is not None
         ]
-        return tuple(
+        return self.remarks + tuple(
             f"arguments {k} and {other} share memory, and were simulated as two arrays: what is "
             "written to one is not seen in the other"
             for (k, array), (other, second) in combinations(arrays, 2)
@@ -169,6 +170,17 @@ def chosen_block(request: FrontEndRequest, block: Extent, kernel: str, remedy: s
             f"{kernel} is compiled for blocks of {'×'.join(map(str, block))} threads: {remedy}"
         )
     return block
+
+
+def own_launch(
+    request: FrontEndRequest, kernel: str, front_end: str, grid: Extent, block: Extent
+) -> None:
+    """Raise InputError if another grid or block is asked for than the front end launches."""
+    for what, own, asked in (("grid", grid, request.grid), ("block", block, request.block)):
+        if asked is not None and (callable(asked) or three(asked, what) != own):
+            raise InputError(
+                f"{kernel}: {front_end} launches a {what} of {own[0]}: leave the {what} out"
+            )
 
 
 def split_structs(

@@ -37,6 +37,10 @@ _REFUSED = {
     ("numba", "_LaunchConfiguration"): "give the function that @cuda.jit decorates",
     ("numba", "DeclareDeviceFunction"): "it is a function of the device: give a kernel",
     ("cupy", "ufunc"): "it is many kernels: write the one that you mean as cupy.ElementwiseKernel",
+    (
+        "cupy",
+        "_SimpleReductionKernel",
+    ): "it is many kernels: write the one that you mean as cupy.ReductionKernel",
     ("cupy", "Function"): "a driver has loaded it: give the cupy.RawKernel",
     ("cupyx", "_JitRawKernel"): "cupyx.jit compiles for the GPU that is here: give a RawKernel",
     ("pycuda", "SourceModule"): "a driver has loaded it: give toolkit.CudaText(its text)",

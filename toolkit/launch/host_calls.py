@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
-from toolkit.launch.host_nodes import call_arguments, template_arguments, text_of, uncast
+from toolkit.launch.host_nodes import (
+    call_arguments,
+    named_struct,
+    template_arguments,
+    text_of,
+    uncast,
+)
 from toolkit.launch.host_types import OUTSIDE, Frame
 from toolkit.launch.host_unit import Call, Function, HostUnit, Place, Variable
 
@@ -83,6 +89,10 @@ def deduced(
         if kind is None or text_of(kind) not in function.templates:
             continue
         plain = uncast(argument)
+        struct = named_struct(plain, unit.structs)
+        if struct is not None and "*" not in text_of(parameter):
+            found.setdefault(text_of(kind), struct)
+            continue
         variable = unit.variable(text_of(plain), place) if plain.type == "identifier" else None
         theirs = variable.declaration.child_by_field_name("type") if variable else None
         if variable is None or theirs is None or text_of(theirs) == "auto":

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 from tree_sitter import Node
 
 from toolkit.launch.host_arrays import Arrays
@@ -23,6 +25,7 @@ from toolkit.launch.host_nodes import (
     uncast,
 )
 from toolkit.launch.host_numbers import Number, UnknownValueError
+from toolkit.launch.host_structs import Structs
 from toolkit.launch.host_types import OUTSIDE, Frame
 from toolkit.launch.host_unit import Call, Function, HostUnit, Place, Variable
 from toolkit.launch.host_values import DEEPEST, Evaluator
@@ -33,13 +36,14 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class HostArgument:
-    """An argument of a launch: its text, its value of a scalar, the bytes of an array.
+    """An argument of a launch: its text, its value of a scalar or a struct, the bytes of an array.
 
     `element` is the type that host code points to, None of what is no pointer.
     """
 
     text: str
     value: Number | None = None
+    struct: np.void | None = None
     bytes: int | None = None
     element: str | None = None
 
@@ -66,7 +70,9 @@ class HostLaunch:
     def unknown(self) -> int:
         """Number of facts that are not known, grid and block included."""
         facts = [self.grid, self.block, self.name, self.shared_bytes]
-        of_arguments = [one.value is None and one.bytes is None for one in self.arguments]
+        of_arguments = [
+            one.value is None and one.struct is None and one.bytes is None for one in self.arguments
+        ]
         return sum(one is None for one in facts) + sum(of_arguments)
 
 
@@ -279,6 +285,9 @@ class _Reading:
             number = self._number(node)
         if number is not None:
             return HostArgument(text=text, value=number)
+        with suppress(UnknownValueError):
+            structs = Structs(self.unit, self._evaluator)
+            return HostArgument(text=text, struct=structs.value(node, self.call.place, self.frame))
         arrays = Arrays(self.unit, self.code.calls, self._evaluator)
         try:
             size = arrays.bytes(node, self.call.place, self.frame, DEEPEST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from tree_sitter import Node
 
@@ -119,3 +120,10 @@ def path_of(node: Node) -> tuple[Node, str]:
             path, node = f"[]{path}", inner
         else:
             return node, path
+
+
+def named_struct(node: Node, structs: Container[str]) -> Node | None:
+    """The name of the struct that an expression makes: of `Add()` and `Add{}`."""
+    fields = {"call_expression": "function", "compound_literal_expression": "type"}
+    name = node.child_by_field_name(fields[node.type]) if node.type in fields else None
+    return name if name is not None and text_of(name) in structs else None

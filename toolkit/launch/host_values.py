@@ -208,6 +208,11 @@ class Evaluator:
         around = self.unit.loops_around(place)
         return other.at < place.at or any(first <= other.at < end for first, end in around)
 
+    def may_be_changed(self, variable: Variable) -> bool:
+        """True if a function may change a variable, wherever that is called."""
+        uses = self.unit.uses_of(variable)
+        return self.unit.is_ambiguous(variable) or any(map(self._may_change, uses))
+
     def _may_change(self, use: Use) -> bool:
         """True if a function may change the variable that it is given."""
         functions = self.unit.functions.get(use.function)

@@ -170,15 +170,20 @@ class SourceLaunches:
         bodies = [one.body for one in self.code.unit.macros.values() if one is not None]
         return any("##" in body or "__global__" in body for body in bodies)
 
-    def chosen(self, kernel: str | None) -> str | None:
+    def chosen(self, kernel: str | None, line: int | None = None) -> str | None:
         """The name of the kernel that is meant, with its template arguments.
 
+        Without a name it is the one that host code launches in `line`.
         None if no kernel is seen. Raises InputError for a number or a name that is not there, and
         without a name for several kernels.
         """
         kernels = self.kernels
         if not kernels and not self.may_hold_more:
             raise InputError(f"{self.name} holds no kernel: {self._elsewhere(kernel)}")
+        if kernel is None and line is not None:
+            launched = {one.name for one in self.launches if one.line == line}
+            if len(launched) == 1 and None not in launched:
+                return launched.pop()
         if kernel is None:
             if len(kernels) > 1:
                 raise InputError(
@@ -187,7 +192,9 @@ class SourceLaunches:
                 )
             kernel = kernels[0] if kernels else None
             if kernel is not None and kernel.endswith("<...>"):
-                raise InputError(f"{self.name} holds no kernel, only {kernel} ({TEMPLATES})")
+                raise InputError(
+                    f"{self.name} holds no kernel, only {kernel} ({_template(self.code, kernel)})"
+                )
             return kernel
         if kernel.isdecimal():
             if not 1 <= int(kernel) <= len(kernels):
@@ -196,7 +203,7 @@ class SourceLaunches:
         if kernel.endswith("<...>"):
             raise InputError(
                 f"{kernel} is never instantiated in {self.name}: name its template arguments "
-                f"({TEMPLATES})"
+                f"({_template(self.code, kernel)})"
             )
         return self._instantiated(kernel)
 
@@ -223,7 +230,7 @@ class SourceLaunches:
         if same[0].endswith("<...>"):
             raise InputError(
                 f"{kernel} is a template that {self.name} never instantiates: name its template "
-                f"arguments ({TEMPLATES})"
+                f"arguments ({_template(self.code, kernel)})"
             )
         return same[0] if "<" in same[0] else kernel
 
@@ -337,7 +344,10 @@ class SourceLaunches:
                 facts.append(f"{launch.shared_bytes} bytes of shared memory")
         for position, one in arguments.items():
             name = (declared or ())[position].name or f"argument {position}"
-            facts.append(f"{name} {one}" if isinstance(one, Size) else f"{name} = {one}")
+            if isinstance(one, np.void) and launch is not None:
+                facts.append(f"{name} = {launch.arguments[position].text}")
+            else:
+                facts.append(f"{name} {one}" if isinstance(one, Size) else f"{name} = {one}")
         if shared_bytes is None:
             shared_bytes = launch.shared_bytes if launch else 0
         return Proposed(
@@ -352,6 +362,18 @@ class SourceLaunches:
             launch=launch,
             facts=tuple(facts),
         )
+
+
+def _template(code: HostCode, kernel: str) -> str:
+    """How a template is named, with the parameters that it declares."""
+    name = kernel.partition("<")[0].rpartition("::")[2].strip()
+    functions = code.unit.functions.get(name, ())
+    declared = [one.templates for one in functions if one.templates]
+    if not declared:
+        return TEMPLATES
+    names = words.listing(list(declared[0]))
+    written = f"{name}<{', '.join(declared[0])}>"
+    return f"a template needs its arguments: -k '{written}' with a type or number for {names}"
 
 
 def _joined(extent: Sequence[int]) -> str:
@@ -393,9 +415,10 @@ def _with_implied(
 
 def _proposal(launch: HostLaunch, position: int, declared: Declared) -> Proposal | None:
     """What host code says of one parameter; None if it does not tell."""
-    if position >= len(launch.arguments) or declared.dtype is None:
-        return None
-    argument, dtype = launch.arguments[position], type_named(declared.dtype)
+    argument = launch.arguments[position] if position < len(launch.arguments) else None
+    if argument is None or declared.dtype is None:
+        return None if argument is None or declared.pointer else argument.struct
+    dtype = type_named(declared.dtype)
     if declared.pointer:
         if argument.bytes is None or argument.bytes < dtype.itemsize:
             return None

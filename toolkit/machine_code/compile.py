@@ -121,11 +121,11 @@ def compile_cubin(
     """The machine code of `kernel`: an `extern "C"` name or a C++ name expression.
 
     Without a name it is the only kernel that the source defines. `name` is the file name in
-    messages, `arch` such as "sm_86", `folder` where the source's own headers are, `headers` further
-    folders, of installed packages. The compiler is NVRTC, or nvcc with `--compiler=nvcc` among the
-    options; `left_out` of the result is the host code that NVRTC was not given. Raises CompileError
-    where the source is wrong, InputError where the kernel, architecture, a define or an option is,
-    and UnavailableError without the compiler.
+    messages, `arch` such as "sm_86", `folder` where the source's own headers are, `headers` the
+    folders of the front end whose text this is. The compiler is NVRTC, or nvcc with
+    `--compiler=nvcc` among the options; `left_out` of the result is the host code that NVRTC was
+    not given. Raises CompileError where the source is wrong, InputError where the kernel,
+    architecture, a define or an option is, and UnavailableError without the compiler.
     """
     capability = _capability(arch)
     check_readable(source, name, folder, options)
@@ -151,7 +151,11 @@ def compile_cubin(
         ),
         compiler=compiler_version(),
     )
-    made, left_out = _compiled_or_cut(request, folder, folders_of(options))
+    left_out: tuple[LeftOut, ...] = ()
+    if headers:  # the text of a front end, which NVRTC takes as it is
+        made = _compiled(request)
+    else:
+        made, left_out = _compiled_or_cut(request, folder, folders_of(options))
     try:
         found = read_kernel(made.image, made.symbol, kernel)
     except KeyError:

@@ -143,17 +143,31 @@ def _float(form: str, letter: str, number: float) -> str:
     if isfinite(number) and letter not in "aA":
         return (form + letter) % number
     flags = form[1 : len(form) - len(form[1:].lstrip("-+ #0"))]
-    width = form[1 + len(flags) :].partition(".")[0]
+    width, _, precision = form[1 + len(flags) :].partition(".")
     sign = "-" if copysign(1, number) < 0 else "+" if "+" in flags else " " if " " in flags else ""
     text = f"{sign}{abs(number)}"  # of infinities and NaN, which take no zeros in front
     if isfinite(number):
         mantissa, _, exponent = abs(number).hex().removeprefix("0x").partition("p")
-        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        mantissa = _hexadecimal(mantissa, int(precision) if precision else None, "#" in flags)
         zeros = int(width or 0) - len(f"{sign}0x{mantissa}p{exponent}")
         zeros *= "0" in flags and "-" not in flags
         text = f"{sign}0x{'0' * zeros}{mantissa}p{exponent}"
     text = text.upper() if letter.isupper() else text
     return f"%{'-' * ('-' in flags)}{width}s" % text
+
+
+def _hexadecimal(mantissa: str, precision: int | None, keeps_point: bool) -> str:
+    """Digits of `%a`: those that count, or as many as asked for, rounded to even."""
+    whole, _, rest = mantissa.partition(".")
+    digits = rest.rstrip("0")
+    if precision is not None:
+        dropped = max(len(rest) - precision, 0)
+        scaled = int(whole + rest, 16)
+        kept, left = divmod(scaled, 1 << 4 * dropped)
+        kept += 2 * left + kept % 2 > 1 << 4 * dropped
+        text = f"{kept:0{len(whole + rest) - dropped}x}".ljust(precision + 1, "0")
+        whole, digits = text[: len(text) - precision], text[len(text) - precision :]
+    return f"{whole}.{digits}" if digits or keeps_point else whole
 
 
 def _signed(value: int, size: int) -> int:

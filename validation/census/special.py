@@ -2,8 +2,9 @@
 
     python -m validation.census.special cubin FILE        # once, with NVRTC: what the GPU runs
     python -m validation.census.special record FILE OUT   # on a GPU of that architecture
+    python -m validation.census.special tangents OUT      # and checksums of all tangents
 
-`record` needs NumPy and PyCUDA. It writes OUT/special.npz.
+The last two need NumPy and PyCUDA. They write OUT/special.npz and OUT/tanh_sm_90.json.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from validation import recordings
 from validation.census.compact import Words, packed
 
 ARCHITECTURE = "sm_90"
@@ -40,6 +43,9 @@ OCTAVES = {
     "TANH": (-12, -6, -4, -3, -2, -1, 0, 1, 2, 3),
 }
 NEGATIVE_OCTAVES = {"EX2": (-2, -1, 0), "SIN": (-3,), "COS": (-3,), "TANH": (-1,)}
+RECORDED = Path(__file__).parent / "recorded"
+CUBIN, TANGENTS = RECORDED / "special_sm_90.cubin", RECORDED / "tanh_sm_90.json"
+SAMPLED = 1 << 10  # of the mantissas of an octave, one of so many
 ANY = 1 << 17  # random words for each function
 FCHK_EACH = 16  # pairs of operands for each pair of exponents
 
@@ -170,6 +176,25 @@ def record(path: Path, out: Path) -> None:
     print(f"{(out / 'special.npz').stat().st_size:,} bytes")
 
 
+def record_tangents(out: Path) -> None:
+    """CRC-32 of the tangents of octaves, and of all halves."""
+    gpu = Gpu(CUBIN.read_bytes())
+    octaves = {}
+    for exponent in range(-10, 5):
+        words = np.empty(OCTAVE, np.uint32)
+        gpu.run("special", with_function("TANH"), words, 127 + exponent << 23, 1)
+        octaves[str(exponent)] = {
+            "all": crc32(words.tobytes()),
+            "sampled": crc32(words[::SAMPLED].tobytes()),
+        }
+    found: dict[str, Any] = {"device": "NVIDIA H200", "octaves": octaves}
+    for name in ("F16", "BF16"):
+        words = np.empty(1 << 16, np.uint32)
+        gpu.run("special", with_function(f"TANH.{name}"), words, 0, 1)
+        found[name] = crc32(words.astype(np.uint16).tobytes())
+    recordings.write(out / TANGENTS.name, found)
+
+
 def _raw(words: NDArray[Any]) -> NDArray[np.uint8]:
     return np.frombuffer(lzma.compress(words.tobytes(), preset=1), np.uint8)
 
@@ -180,5 +205,7 @@ if __name__ == "__main__":
             write_cubin(Path(file))
         case ["record", file, folder]:
             record(Path(file), Path(folder))
+        case ["tangents", folder]:
+            record_tangents(Path(folder))
         case _:
             sys.exit(re.sub(r"^.*?\n\n", "", __doc__, flags=re.S))

@@ -889,6 +889,22 @@ def test_ctrl_c_ends_it(grid):
     assert said == (1, "", "error: interrupted: nothing was written\n")
 
 
+def test_content_that_host_code_does_not_tell_is_asked_for():
+    write(
+        "gather.cu",
+        "__global__ void k(float *x, const int *at) { x[at[threadIdx.x]] = 1; }\n"
+        "int main() { float *x; int *at; cudaMalloc(&x, 128); cudaMalloc(&at, 128);"
+        " k<<<1, 32>>>(x, at); }",
+    )
+    remedy = (
+        "if its place depends on data, give them (-a NAME=FILE.npy): arrays hold random numbers"
+    )
+    assert remedy in " ".join(invoke("simulate gather.cu").stderr.split())
+    given = invoke("simulate gather.cu -g 1 -b 32 -a f32[32] -a i32[32]")
+    assert "out of bounds" in given.stderr
+    assert remedy not in " ".join(given.stderr.split())
+
+
 def test_too_little_memory_is_one_line(monkeypatch):
     def run(*_, **__):
         raise MemoryError("Unable to allocate 16.0 GiB for an array")

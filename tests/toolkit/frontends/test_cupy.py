@@ -75,7 +75,14 @@ def test_an_elementwise_kernel_takes_numbers_and_raw_arrays():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([normal(8), normal(2, 4)], "the shapes of its arrays are (2, 4) and (8,)"),
+        (
+            [normal(8), normal(2, 4)],
+            "the shapes of its arrays are (2, 4) and (8,), which NumPy does not",
+        ),
+        (
+            [normal(8), normal(8), normal(1)],
+            "argument 2 `z` of squared has shape (1,), and its arrays are",
+        ),
         ([1.0, 2.0], "the shapes of its arrays are none"),
         ([normal(8)], "squared takes 2 inputs, and 1 outputs if you give them, and 1 arguments"),
         ([normal(8), "x"], "argument 1 of squared is 'x': give an array"),
@@ -87,12 +94,82 @@ def test_arguments_that_an_elementwise_kernel_does_not_take_are_refused(argument
     assert said in refusal(InputError, simulate, kernels.squared, arguments=arguments)
 
 
-def test_what_cannot_be_had_without_a_gpu_is_named():
-    assert "norm is a ReductionKernel of CuPy, which is not supported" in refusal(
-        UnsupportedError, simulate, kernels.norm, arguments=[normal(8)]
+def test_an_elementwise_kernel_broadcasts():
+    x, column = normal(20, 50), normal(20, 1, seed=1)
+    found = simulate(kernels.squared, arguments=[x, column])
+    np.testing.assert_array_equal(found.outputs[2], (x - column) * (x - column))
+    row = normal(50)
+    found = simulate(kernels.squared, arguments=[column, row])
+    np.testing.assert_array_equal(found.outputs[2], (column - row) * (column - row))
+    assert found.geometry.grid == (8, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "defines"),
+    [
+        ((1000,), {}),
+        ((37, 500), {}),
+        ((37, 500), {"axis": 1}),
+        ((37, 500), {"axis": -2, "keepdims": True}),
+        ((8, 9, 10), {"axis": (0, 2)}),
+        ((8, 1, 10), {"axis": "1,2", "keepdims": "False"}),
+        ((), {}),
+    ],
+)
+def test_a_reduction_kernel_makes_its_output_and_its_launch(shape, defines):
+    x = np.asarray(normal(*shape))
+    found = simulate(kernels.norm, arguments=[x], defines=defines)
+    axis = (1, 2) if defines.get("axis") == "1,2" else defines.get("axis")
+    keepdims = defines.get("keepdims") is True
+    wanted = np.sqrt((x.astype(np.float64) ** 2).sum(axis=axis, keepdims=keepdims))
+    assert found.outputs[1].shape == wanted.shape
+    np.testing.assert_allclose(found.outputs[1], wanted, rtol=1e-5)
+    assert found.geometry.block == (512, 1, 1)
+    assert "_type_reduce _a = static_cast<_type_reduce>(x * x);" in found.cubin.source
+
+
+def test_a_reduction_kernel_broadcasts_and_takes_numbers():
+    x, y = normal(37, 500), normal(500, seed=1)
+    dot = cupy.ReductionKernel(
+        "T x, T y", "float64 z", "(double)x * y", "a + b", "z = a", "0", "dot"
     )
+    found = simulate(dot, arguments=[x, y], defines={"axis": 1})
+    np.testing.assert_allclose(found.outputs[2], x.astype(np.float64) @ y, rtol=1e-12, atol=1e-12)
+    found = simulate(dot, arguments=[x, 2.0])
+    np.testing.assert_allclose(found.outputs[1], 2 * x.astype(np.float64).sum(), rtol=1e-12)
+
+
+def test_a_note_names_the_other_code_that_cupy_may_launch():
+    (note,) = simulate(kernels.norm, arguments=[normal(8)]).notes
+    assert note.startswith("this is CuPy's own reduction: where CuPy finds nvcc")
+    first = simulate(kernels.norm, arguments=[normal(8, 9)], defines={"axis": 0})
+    assert not first.notes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "defines", "said"),
+    [
+        ([normal(8)], {"axis": 1}, "CuPy refuses axis 1 of arrays with 1 axes"),
+        ([normal(8)], {"axis": "first"}, "axis is 'first': give a number, such as axis=1"),
+        ([normal(8)], {"out": 1}, "takes axis and keepdims in defines, not out"),
+        (
+            [normal(8), normal(8)],
+            {},
+            "argument 1 `y` of l2norm has shape (8,), and the result has ()",
+        ),
+        ([1.0], {}, "the shapes of its arrays are none: give at least one array"),
+    ],
+)
+def test_arguments_that_a_reduction_kernel_does_not_take_are_refused(arguments, defines, said):
+    assert said in refusal(InputError, simulate, kernels.norm, arguments=arguments, defines=defines)
+
+
+def test_what_cannot_be_had_without_a_gpu_is_named():
     assert "cupy.ufunc cannot be simulated: it is many kernels" in refusal(
         UnsupportedError, simulate, cupy.add, arguments=[normal(8)]
+    )
+    assert "cupy._SimpleReductionKernel cannot be simulated: it is many kernels" in refusal(
+        UnsupportedError, simulate, cupy._core._routines_math.sum_auto_dtype, arguments=[normal(8)]
     )
 
 

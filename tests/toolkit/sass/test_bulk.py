@@ -114,3 +114,20 @@ def test_a_description_says_what_the_core_reads():
     assert made["pitch"].tolist() == [4, 256, 25_600, 0, 0]
     assert made["box"].tolist() == [32, 8, 1, 0, 0]
     assert made.nbytes == MAP_BYTES
+
+
+def test_before_sm_90_the_last_arrival_carries_into_the_parity():
+    """Words as compiled code begins them: 2^30 and 2^31 less the arrivals."""
+    begun = holding(R2=(1 << 30) - 16, R3=(1 << 31) - 16, UR4=AT)
+    after = run("STS.64 [UR4], R2; ATOMS.ARRIVE.64 R4, [UR4]; LDS.64 R8, [UR4]", begun)
+    assert after.r[5].tolist() == [(1 << 31) - 16 + lane for lane in range(16)] + [
+        (1 << 32) - 16 + lane for lane in range(16)
+    ]
+    assert set(after.r[4]) == set(after.r[8]) == {(1 << 30) - 16}
+    assert set(after.r[9]) == {(1 << 31) - 16}  # two phases are over: the parity is even
+
+
+def test_before_sm_90_copies_arrive_as_their_lanes_do():
+    begun = holding(R2=(1 << 30) - 40, R3=(1 << 31) - 40, UR4=AT)
+    after = run("STS.64 [UR4], R2; ARRIVES.LDGSTSBAR.64 [UR4]; LDS.64 R8, [UR4]", begun)
+    assert set(after.r[9]) == {(1 << 31) - 8}

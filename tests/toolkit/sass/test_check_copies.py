@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cubins import cubin_of
+from toolkit import simulate
 from toolkit.execution.sanitizer import check
 from toolkit.machine_code.kernel import Kernel
 
@@ -271,3 +272,52 @@ def test_a_race_through_addresses_of_any_space_is_found():
     assert kinds("any_space") == set()
     races = {"racecheck WAR", "racecheck RAW", "initcheck uninitialized read"}
     assert kinds("any_space_at_once") == races
+
+
+COUNTED = """
+#define AT(x) (unsigned)__cvta_generic_to_shared(x)
+__global__ void turned(unsigned *out, const unsigned *in, int rounds)
+{
+    __shared__ unsigned long long bar;
+    __shared__ unsigned words[128];
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], 128;" :: "r"(AT(&bar)));
+    __syncthreads();
+    unsigned sum = 0;
+    for (int round = 0; round < rounds; round++) {
+        PUT;
+        unsigned long long state;
+        asm volatile("mbarrier.arrive.shared.b64 %0, [%1];"
+            : "=l"(state) : "r"(AT(&bar)) : "memory");
+        if (WAITS) asm volatile("{ .reg .pred p;"
+            "again: mbarrier.test_wait.shared.b64 p, [%0], %1;"
+            "@!p bra again; }" :: "r"(AT(&bar)), "l"(state) : "memory");
+        sum += words[threadIdx.x ^ 37];
+        __syncthreads();
+    }
+    out[threadIdx.x] = sum;
+}
+"""
+STORED = "words[threadIdx.x] = in[threadIdx.x] + round"
+COPIED = (
+    'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"'
+    ' "cp.async.mbarrier.arrive.shared.b64 [%2];"'
+    ' :: "r"(AT(words + threadIdx.x)), "l"(in + threadIdx.x), "r"(AT(&bar)) : "memory")'
+)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_89", "sm_90"])
+@pytest.mark.parametrize("put", [STORED, COPIED])
+@pytest.mark.parametrize("waits", [True, False])
+def test_barriers_that_count_by_atomics_order_what_they_order_later(arch, put, waits):
+    """sm_80 to sm_89 wait by loads; sm_90 has instructions for it."""
+    kernel = cubin_of(COUNTED, "turned", arch=arch, defines={"PUT": put, "WAITS": int(waits)})
+    given = np.arange(128, dtype=np.uint32)
+    arguments = [np.zeros(128, np.uint32), given, np.int32(3)]
+    found = check(kernel, grid=1, block=128, arguments=arguments)
+    assert ("racecheck" in {one.tool for one in found.findings}) == (not waits)
+    if waits:
+        assert not found.findings
+        launch = simulate(kernel, grid=1, block=128, arguments=arguments, predict=False)
+        more = 3 if put == STORED else 0
+        np.testing.assert_array_equal(launch.outputs[0], 3 * (given ^ 37) + more)

@@ -29,9 +29,22 @@ def bits(value):
 @pytest.mark.parametrize("letter", "fFeEgGaA")
 def test_floats_are_printed_as_c_prints_them(letter):
     forms = ["%", "%8.3", "%-12", "%+", "% ", "%012", "%024", "%#.0", "%.10"]
-    if letter in "aA":  # whose digits are not rounded
-        forms = [form for form in forms if "." not in form]
-    for form, value in product(forms, [0.0, -1.5, 3.14159265, 1e300, 2.5e-7, inf, -inf, -0.0]):
+    forms += ["%.0", "%#.3", "%-+9.1", "%030.20"]
+    values = [
+        0.0,
+        -1.5,
+        3.14159265,
+        1e300,
+        2.5e-7,
+        1.999,
+        1.03125,
+        1.09375,
+        5e-324,
+        inf,
+        -inf,
+        -0.0,
+    ]
+    for form, value in product(forms, values):
         text = f"<{form}{letter}>"
         assert formatted(text.encode(), [bits(value)], b"") == of_c(text, value)
 
@@ -50,6 +63,31 @@ def test_integers_are_printed_as_c_prints_them(letter):
         text = f"<{form}{letter}>"
         signed = value - 2**32 if value >= 2**31 else value
         assert formatted(text.encode(), [value], b"") == of_c(text, ctypes.c_int(signed))
+
+
+@pytest.mark.parametrize("letter", "diuxXo")
+@pytest.mark.parametrize("length", ["hh", "h", "l", "ll", "z", "j", "t"])
+def test_lengths_are_those_of_c(length, letter):
+    for form, value in product(
+        ["%", "%6", "%-9.4"], [0, 1, 0x7F, 0x80, 0x1FF, 2**40 - 1, 2**64 - 2]
+    ):
+        text = f"<{form}{length}{letter}>"
+        assert formatted(text.encode(), [value], b"") == of_c(text, ctypes.c_ulonglong(value))
+
+
+@pytest.mark.parametrize(("width", "precision"), [(12, 3), (-12, 3), (3, 0), (0, -1), (-9, -2)])
+@pytest.mark.parametrize("letter", "fega")
+def test_width_and_precision_may_be_arguments(letter, width, precision):
+    text, value = f"<%*.*{letter}>", 3.14159265
+    given = [width % 2**32, precision % 2**32, bits(value)]
+    room = ctypes.create_string_buffer(512)
+    LIBC.snprintf(room, 512, text.encode(), width, precision, ctypes.c_double(value))
+    assert formatted(text.encode(), given, b"") == room.value.decode()
+
+
+def test_pointers_are_those_of_c():
+    for form, value in product(["%p", "%20p", "%-20p|"], [0, 0x10, 2**63 + 5]):
+        assert formatted(form.encode(), [value], b"") == of_c(form, ctypes.c_void_p(value))
 
 
 def test_widths_strings_characters_and_pointers():

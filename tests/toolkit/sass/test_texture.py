@@ -1,5 +1,7 @@
 """Texture fetches and surface accesses beside an exact reference, on four architectures' code."""
 
+import json
+from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -118,6 +120,30 @@ def test_fetches_return_what_the_guide_says(axes, kind, filter, mode, normalized
             read=read,
         )
         assert found[lane].tolist() == expected
+
+
+RECORDED = json.loads((Path(__file__).parent / "recorded" / "texture_filters.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "case", RECORDED["cases"], ids=lambda x: f"{x['axes']}D {x['type']} {x['content']}"
+)
+def test_linear_filters_return_the_bits_of_silicon(case):
+    """Each fetch is in a group of its own of two texels along each axis, side by side."""
+    axes = case["axes"]
+    words = {"float16": np.uint16, "float32": np.uint32}.get(case["type"], np.int8)
+    groups = np.array(case["texels"], words).reshape(COUNT, *[2] * axes)
+    array = np.moveaxis(groups, 0, -2).reshape(*[2] * (axes - 1), 2 * COUNT).view(case["type"])
+    weights = np.array(case["weights"]).T
+    places = [F32(0.5) + weight.astype(F32) / 256 for weight in weights]
+    places[0] += 2 * np.arange(COUNT, dtype=F32)
+    read = "float" if case["type"] == "int8" else "element"
+    texture = Texture(array, filter="linear", read=read, memory=False)
+    found = fetched(texture, places, FETCHES[axes], "float")[:, 0]
+    if case["type"] == "int8":
+        assert np.rint(found.astype(float) * 32767).tolist() == case["results"]
+    else:
+        assert found.view(np.uint32).tolist() == case["results"]
 
 
 def test_weights_have_eight_bits_of_fraction():

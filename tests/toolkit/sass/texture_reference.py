@@ -6,7 +6,7 @@ fetch at a time, on arrays [layer or depth, height, width, channel].
 
 from fractions import Fraction
 from itertools import product
-from math import floor, isnan
+from math import floor, frexp, isnan, trunc
 
 import numpy as np
 
@@ -78,6 +78,17 @@ def rounded_away(x, dtype):
     return float(near)
 
 
+def sum_of_floats(terms, dtype):
+    """For each slice of a 3D texture: texels lose what is too far below the largest."""
+    kept = 14 if dtype.itemsize == 2 else 27
+    total = Fraction(0)
+    for slice in {z for z, _, _ in terms}:
+        texels = [(weight, float(stored)) for z, weight, stored in terms if z == slice]
+        unit = Fraction(2) ** (max(max(frexp(x)[1] - 1, -126) for _, x in texels) - kept)
+        total += sum(weight * trunc(Fraction(x) / unit) * unit for weight, x in texels)
+    return total
+
+
 def fetch(array, coordinates, *, filter, modes, normalized, read):
     """All channels at (x, y, z) of an array of as many axes and channels, the innermost last."""
     sizes = array.shape[-2::-1]
@@ -88,15 +99,17 @@ def fetch(array, coordinates, *, filter, modes, normalized, read):
     a, b, g = [weight for _, weight in along] + [0] * (3 - len(along))
     found = []
     for channel in range(array.shape[-1]):
-        total = 0
+        total, terms = 0, []
         for corner in product(*(range(len(places)) for places, _ in along)):
             place = [places[k] for k, (places, _) in zip(corner, along, strict=True)]
             weight = corner_weight(a, b, g, *corner, *[0] * (3 - len(corner)))
             if weight and None not in place:
                 stored = array[(*place[::-1], channel)]
-                total += weight * (
-                    int(stored) if array.dtype.kind in "iu" else Fraction(float(stored))
-                )
+                terms.append((corner[2:], weight, stored))
+        if array.dtype.kind == "f":
+            total = sum_of_floats(terms, array.dtype)
+        else:
+            total = sum(weight * int(stored) for _, weight, stored in terms)
         found.append(result(Fraction(total, STEPS), array.dtype, filter, read))
     return found
 
@@ -110,5 +123,8 @@ def result(total, dtype, filter, read):
     most = int(np.iinfo(dtype).max)
     if filter == "point":
         return share(int(total), most)
+    if dtype == np.int8:  # 127.5 parts become 128.5, in whole numbers of 1 / 256
+        steps = int(total * STEPS)
+        return share(steps + floor(Fraction(steps + 16 * (steps // 4096) + 64, 128)), 32767)
     wide = int(np.iinfo(f"{dtype.kind}2").max)  # a filter returns 16 bits
     return share(floor(total * wide / most + HALF), wide)

@@ -128,6 +128,7 @@ struct Checker {
     Gate gate[MOST_MBARRIERS];
     u32 *acquired;       /* [warps][MOST_MBARRIERS]: phases that all lanes know to be over */
     int has_gates;       /* mbarriers order something in this block */
+    int polls;           /* and loads wait for them, as before sm_90 */
     u32 copied_from, copied_to; /* cells that its copies wrote are between these */
     u32 *committed;      /* [threads]: groups of asynchronous copies */
     u32 *mask;           /* [threads]: the lanes that each waits for at a WARPSYNC */

@@ -12,6 +12,7 @@
 #include "grow.h"
 #include "lanes.h"
 #include "mbarrier.h"
+#include "operations.h"
 
 /* Cells that a copy writes, which nothing in the clocks of later blocks tells from those of theirs. */
 static void note_copied(Checker *k, u32 first, u32 cells) {
@@ -114,6 +115,7 @@ void check_arrive(Worker *c, const Warp *w, const Ins *i, int lane, u64 address)
     join_clock(gate->arriving, own, k->clocks);
     gate->arriving[thread] = k->phase[w->index];
     if (i->flags & MBARRIER_OF_COPIES) hand_over(k, thread, number);
+    k->polls |= i->op == OP_MBARRIER_COUNT;
 }
 
 /* Later accesses of the warp come after its release: they belong to the next phase. */
@@ -149,6 +151,26 @@ static void check_over(Worker *c, const Warp *w, int lane, u64 address, u32 pari
     if (over == gate->began || over > gate->done) return; /* nothing, or what never was */
     if (gate->done - over >= KEPT_PHASES) over = gate->done - KEPT_PHASES + 1; /* as far as it is kept */
     join_clock(own, ended_at(k, gate, over - 1), k->clocks);
+}
+
+/* True if the lanes of m load the upper words of mbarriers, as code before sm_90 waits for them: they come
+ * after the phases that are over. */
+int check_poll(Worker *c, const Warp *w, const Ins *i, u32 m) {
+    Checker *k = c->checker;
+    u64 a[LANES];
+    addresses(w, i, m, a);
+    FOR_LANES_OF(m) {
+        u32 number = 0;
+        while (number < c->block->mbarriers && c->block->mbarrier[number].offset + UPPER_WORD != a[l]) number++;
+        if (number == c->block->mbarriers || i->width != WORD) return 0;
+    }
+    FOR_LANES_OF(m) {
+        const u32 number = gate_at(c, a[l] - UPPER_WORD);
+        const Gate *gate = &k->gate[number];
+        if (gate->done > gate->began) join_clock(clock_of(k, thread_of(w, l)), ended_at(k, gate, gate->done - 1), k->clocks);
+    }
+    note_acquired(k, w);
+    return 1;
 }
 
 /* These lanes find their phases over. */

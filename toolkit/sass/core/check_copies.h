@@ -23,6 +23,7 @@ void check_begin(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a);
 void check_arrive(Worker *c, const Warp *w, const Ins *i, int lane, u64 address);
 void check_arrived(Worker *c, const Warp *w);
 void check_phase(Worker *c, u64 address);
+int check_poll(Worker *c, const Warp *w, const Ins *i, u32 m);
 void check_wait(Worker *c, const Warp *w, u32 lanes, const u64 *a, const u32 *parity);
 void check_issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b);
 void check_made(Worker *c, const Bulk *b);

@@ -162,7 +162,12 @@ static void checked(Worker *c, Warp *w, const Ins *i, u32 m, Handler *plain, int
         FOR_LANES_OF(m & ~sound) d[k * LANES + l] = 0;
 }
 
-OPERATION(CHECK_LOAD) { checked(core, w, i, m, op_LOAD, 0, 0); }
+OPERATION(CHECK_LOAD) {
+    Ins polling = *i;
+    polling.reserved |= CHECK_RELAXED;
+    const int polls = m && space_of(i) == SPACE_SHARED && core->checker->polls && check_poll(core, w, i, m);
+    checked(core, w, polls ? &polling : i, m, op_LOAD, 0, 0);
+}
 OPERATION(CHECK_STORE) { checked(core, w, i, m, op_STORE, 1, 0); }
 OPERATION(CHECK_ATOMIC) { checked(core, w, i, m, op_ATOMIC, 1, 1); }
 

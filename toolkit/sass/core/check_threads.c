@@ -77,7 +77,7 @@ static void forget_gates(Checker *k) {
     memset(k->acquired, 0, k->threads / LANES * MOST_MBARRIERS * sizeof *k->acquired);
     for (u32 cell = k->copied_from; cell < k->copied_to; cell++)
         if (k->written[cell].epoch >= BY_COPY) k->written[cell].epoch = 0;
-    k->has_gates = 0;
+    k->has_gates = k->polls = 0;
     k->copied_from = k->copied_to = 0;
 }
 

@@ -3,6 +3,9 @@
  * One is 64 bits, laid out as compiled code initializes it and takes it apart: bit 63 the parity of
  * the phase, bits 43-62 the arrivals that lack and bits 1-20 those of a phase, both counted up to
  * 2^20; bits 21-42 hold the bytes that lack here.
+ *
+ * Before sm_90 the lower word is 2^30 less the arrivals of a phase, the upper one 2^31 less those that
+ * lack, so that the last arrival carries into bit 31, the parity. Code waits by loads of the upper word.
  */
 #pragma once
 
@@ -10,7 +13,7 @@
 
 enum { COUNT_BITS = 20, MOST_COUNT = 1 << COUNT_BITS, BYTES_BITS = 22 };
 enum { EXPECTED_SHIFT = 1, BYTES_SHIFT = 21, PENDING_SHIFT = 43, PHASE_SHIFT = 63 };
-enum { MBARRIER_BYTES = 8 };
+enum { MBARRIER_BYTES = 8, UPPER_WORD = 4, CARRIED = 1 << 30 };
 
 typedef struct { u32 expected, pending, phase; i32 bytes; } Mbarrier;
 

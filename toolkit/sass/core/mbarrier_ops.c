@@ -1,6 +1,7 @@
 #include "mbarrier_ops.h"
 
 #include "check_copies.h"
+#include "costs.h"
 #include "groups.h"
 #include "lanes.h"
 #include "mbarrier.h"
@@ -120,4 +121,31 @@ OPERATION(MBARRIER_CHECK) {
     g->expired = 0;
     if (over != m) w->ends_slice = core->asked_again = 1;
     WRITE_PREDICATE(0, over);
+}
+
+/* One arrival at a barrier as sm_80 to sm_89 have it: the value after it. */
+static u64 counted(u64 x) {
+    const u32 lower = (u32)x, upper = (u32)(x >> 32) + 1, parity = 1u << 31;
+    return (u64)(upper & ~parity ? upper : upper | ((lower + CARRIED) & ~parity)) << 32 | lower;
+}
+
+/* ATOMS.ARRIVE and ARRIVES: d the value before. */
+OPERATION(MBARRIER_COUNT) {
+    u32 *d = DESTINATION;
+    u64 a[LANES];
+    if (!mbarriers_of(core, w, i, m, a)) return;
+    count_request(core, i, a, m, SPACE_SHARED, 1);
+    FOR_LANES_OF(m) {
+        const u64 before = read_mbarrier(core, a[l]), after = counted(before);
+        check_bytes(core, w, i, l, block_at(core, a[l]), offset_at(a[l]), MBARRIER_BYTES);
+        if (is_followed(core)) {
+            check_arrive(core, w, i, l, a[l]);
+            if (core->fault.kind) return;
+            if ((before ^ after) >> PHASE_SHIFT) check_phase(core, a[l]);
+        }
+        write_mbarrier(core, a[l], after);
+        put64(d, l, before);
+    }
+    if (is_followed(core)) check_arrived(core, w);
+    w->ends_slice = 1; /* who polls then finds the others there */
 }

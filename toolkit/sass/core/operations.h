@@ -45,7 +45,8 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 
 #define ATOMIC_OPS(OP) OP(ATOMIC) OP(IN_SPACE) OP(COPY_ASYNC)
 
-#define MBARRIER_OPS(OP) OP(MBARRIER_EXCHANGE) OP(MBARRIER_ARRIVE) OP(MBARRIER_CHECK)
+#define MBARRIER_OPS(OP) \
+    OP(MBARRIER_EXCHANGE) OP(MBARRIER_ARRIVE) OP(MBARRIER_CHECK) OP(MBARRIER_COUNT)
 
 #define BULK_OPS(OP)                                                                         \
     OP(TENSOR_LOAD) OP(TENSOR_STORE) OP(BULK_LOAD) OP(BULK_STORE) OP(BULK_SHARED)            \

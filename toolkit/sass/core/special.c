@@ -3,13 +3,11 @@
  * The hardware interpolates: the upper bits of a mantissa choose an interval, the rest x of them is
  * put into a parabola with coefficients of that interval, in whole numbers, with a square whose low
  * bits are cut off (the structure of the unit of GeForce 8, which an H200 still has). With it all
- * functions but TANH give the bits of an H200 for the 1,024 random words each that were tried. A model
- * in NumPy with the same tables does so for all mantissas of an octave (validation/census/special.py).
- * TANH is computed in double precision and rounded once. Nothing here calls the mathematical library. Subnormal operands and results are
+ * functions give the bits of an H200 for the 1,024 random words each that were tried. A model in NumPy
+ * with the same tables does so for all mantissas of an octave (validation/census/special.py), and of
+ * TANH for all operands. Nothing here calls the mathematical library. Subnormal operands and results are
  * zeros but for TANH: compilers scale around the others. */
 #include "special_tables.h"
-
-#include <math.h>
 
 #include "convert.h"
 #include "core.h"
@@ -131,46 +129,19 @@ static inline u32 sine_of(u32 x, u32 is_cosine) {
     return normalized(sign, (u64)interpolated(SIN_TABLE, fraction, 17, 1), 37);
 }
 
-#define WHOLE 0x1.8p52 /* added and taken away: rounds to a whole number, in the low bits between */
-
-/* The bits of a number no farther from 0 than `limit`; a NaN as it is. */
-static inline u32 within(u32 x, float limit) {
-    const u32 magnitude = x & ~SIGN32, far = as_bits(limit);
-    return (x & SIGN32) | either((magnitude > far) & (magnitude <= INF32), far, magnitude);
-}
-
-/* The next term of a polynomial p in z, by Horner's rule. */
-#define TERM(coefficient) p = p * z + (coefficient)
-
-/* 2^x, |x| < 1000. */
-static inline double power_of_two(double x) {
-    const double shifted = x + WHOLE, z = x - (shifted - WHOLE);
-    /* the power series of 2^z, |z| <= 1/2 */
-    double p = 2.5678435993488206e-11;
-    TERM(4.4455382718708116e-10);
-    TERM(7.054911620801123e-09);
-    TERM(1.01780860092397e-07);
-    TERM(1.321548679014431e-06);
-    TERM(1.5252733804059841e-05);
-    TERM(0.0001540353039338161);
-    TERM(0.0013333558146428443);
-    TERM(0.009618129107628477);
-    TERM(0.05550410866482158);
-    TERM(0.24022650695910072);
-    TERM(0.6931471805599453);
-    TERM(1.0);
-    return p * as_double((as_bits64(shifted) + 1023) << 52);
-}
-
-static inline double tangent_hyperbolic(double x) {
-    const double e = power_of_two(fabs(x) * -2.8853900817779268); /* exp(-2 |x|) */
-    return copysign((1 - e) / (1 + e), x);
-}
-
-/* The same near 0, where that would cancel. */
-static inline double tangent_hyperbolic_series(double x) {
-    const double z = x * x;
-    return x * (1 - z * (1.0 / 3 - z * (2.0 / 15 - z * (17.0 / 315 - z * (62.0 / 2835)))));
+/* The hyperbolic tangent: an octave has a power of two of intervals, and 17 bits of each mantissa behind
+ * the number of the interval count. Below 2^-8 it is x itself, from 8 on 1. */
+static inline u32 tangent(u32 x) {
+    enum { FIRST = BIAS - 8, OCTAVES = 11, ALL_BITS = 17, RESULT_BITS = 39 };
+    static const struct { u8 first, interval_bits; } octaves[OCTAVES] = {
+        {0, 0}, {1, 0}, {2, 0}, {3, 1}, {5, 1}, {7, 2}, {11, 2}, {15, 2}, {19, 3}, {27, 4}, {43, 3}};
+    const u32 sign = x & SIGN32, magnitude = x & ~SIGN32, octave = exponent_of(x) - FIRST;
+    if (magnitude > INF32) return NAN32;
+    if (exponent_of(x) < FIRST) return x;
+    if (octave >= OCTAVES) return sign | ONE32;
+    const u32 bits = octaves[octave].interval_bits + ALL_BITS, rest = (x & FRACTION) >> (FRACTION_BITS - bits);
+    const Interval *table = TANH_TABLE + octaves[octave].first;
+    return normalized(sign, (u64)interpolated(table, rest, ALL_BITS, 2), RESULT_BITS);
 }
 
 static void source_special(const Warp *w, const Ins *i, u32 *x) {
@@ -209,18 +180,7 @@ SPECIAL(MUFU_EX2, power(x[l]))
 SPECIAL(MUFU_LG2, logarithm(x[l]))
 SPECIAL(MUFU_SIN, sine_of(x[l], 0))
 SPECIAL(MUFU_COS, sine_of(x[l], 1))
-
-OPERATION(MUFU_TANH) {
-    u32 x[LANES], r[LANES], near[LANES];
-    source_special(w, i, x);
-    IVDEP FOR_LANES
-        r[l] = as_bits((float)tangent_hyperbolic((double)as_float(within(x[l], 50))));
-    IVDEP FOR_LANES
-        near[l] = as_bits((float)tangent_hyperbolic_series((double)as_float(x[l])));
-    IVDEP FOR_LANES
-        r[l] = (x[l] & ~SIGN32) < 0x3d800000u ? near[l] : r[l]; /* 1/16 */
-    put_special(w, i, m, r);
-}
+SPECIAL(MUFU_TANH, tangent(x[l]))
 
 /* The upper word of 1 / x or 1 / sqrt(x), of the upper word of x: the tables of single precision, cut
  * off. Nothing is said of the lower words. */

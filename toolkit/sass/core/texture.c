@@ -153,19 +153,47 @@ static u32 rounded_away(double x, int is_half) {
     return as_bits((float)as_double((as_bits64(x) + (1ull << (dropped - 1))) & ~((1ull << dropped) - 1)));
 }
 
-/* The weighted sum of floats, of which a GPU may drop the last bit where they cancel each other. */
+/* The weighted sum of the texels of a slice: each is cut off `bits` bits below the leading one of the largest. */
+static double sum_of_slice(const i64 *weights, u32 (*texel)[CHANNELS], u32 corners, u32 k, u32 bits) {
+    enum { EXPONENT_SHIFT = 23, EXPONENT = 0xff, BIAS = 127, WIDE_SHIFT = 52, WIDE_BIAS = 1023 };
+    u32 exponent = 1;
+    i64 sum = 0;
+    for (u32 corner = 0; corner < corners; corner++) {
+        const u32 own = weights[corner] ? texel[corner][k] >> EXPONENT_SHIFT & EXPONENT : 0;
+        exponent = own > exponent ? own : exponent;
+    }
+    const double scale = as_double((u64)(WIDE_BIAS + BIAS + bits - exponent) << WIDE_SHIFT);
+    if (exponent == EXPONENT) { /* an infinity or a NaN */
+        double wide = 0;
+        for (u32 corner = 0; corner < corners; corner++)
+            if (weights[corner]) wide += (double)weights[corner] * as_float(texel[corner][k]);
+        return wide;
+    }
+    for (u32 corner = 0; corner < corners; corner++)
+        sum += weights[corner] * (i64)(as_float(texel[corner][k]) * scale);
+    return (double)sum / scale;
+}
+
+/* The weighted sum of floats. How a GPU adds the slices of a 3D texture is known only if their texels are of
+ * similar size. */
 static u32 sum_of_floats(const TextureObject *t, const i64 *weights, u32 (*texel)[CHANNELS], u32 k) {
+    enum { CORNERS_OF_SLICE = 4, BITS = 27, BITS_OF_HALF = 14 };
+    const u32 corners = 1u << t->axes, each = corners < CORNERS_OF_SLICE ? corners : CORNERS_OF_SLICE;
     double sum = 0;
-    for (u32 corner = 0; corner < 1u << t->axes; corner++)
-        if (weights[corner]) sum += (double)weights[corner] * as_float(texel[corner][k]);
+    for (u32 first = 0; first < corners; first += each)
+        sum += sum_of_slice(weights + first, texel + first, each, k, t->bytes == 2 ? BITS_OF_HALF : BITS);
     return rounded_away(sum / ONE, t->bytes == 2);
 }
+
+/* The weighted sum of int8 in steps of 1 / 32767: a 127.5th of it is added, in two steps. */
+static i64 widened_bytes(i64 sum) { return sum + ((sum + (sum >> 12 << 4) + 64) >> 7); }
 
 /* The weighted sum of integers as a share of the greatest one, in steps of 1 / 65535 or 1 / 32767. */
 static u32 sum_of_integers(const TextureObject *t, const i64 *weights, u32 (*texel)[CHANNELS], u32 k) {
     const i64 most = most_of(t, sizeof(u16)), over = 2 * (i64)ONE * most_of(t, t->bytes);
     i64 sum = 0;
     for (u32 corner = 0; corner < 1u << t->axes; corner++) sum += weights[corner] * (i32)texel[corner][k];
+    if (t->type == TEXEL_SIGNED && t->bytes == 1) return as_share(widened_bytes(sum), most);
     const i64 scaled = 2 * sum * most + over / 2;
     return as_share(scaled / over - (scaled % over < 0), most);
 }

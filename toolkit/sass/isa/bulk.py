@@ -73,6 +73,9 @@ def arrive(i: Lowering, d: Operand, address: Operand, count: Operand) -> None:
 def arrives(i: Lowering) -> None:
     """address: the copies of each lane arrive; they, or the loads in their place, are complete."""
     (address,) = i.operands
+    if not {"ARVCNT", "TRANSCNT"} & set(i.modifiers):  # before sm_90
+        access(i, "MBARRIER_COUNT", address, SHARED, width=8, flags=OF_COPIES)
+        return
     aux = BYTES["X"] if "TRANSCNT" in i.modifiers else ARRIVALS["1"]
     access(i, "MBARRIER_ARRIVE", address, SHARED, [i.words(1)], flags=OF_COPIES, aux=aux)
 

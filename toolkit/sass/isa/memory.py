@@ -89,10 +89,16 @@ def atom(i: Lowering) -> None:
     atomic(i, GLOBAL if i.opcode == "ATOMG" else GENERIC, predicate, d, address, data)
 
 
-@opcode("ATOMS", modifiers=f"{ATOMIC_MODIFIERS} POPC 32")
+@opcode("ATOMS", modifiers=f"{ATOMIC_MODIFIERS} POPC 32 ARRIVE")
 def atoms(i: Lowering) -> None:
-    """register or predicate, address, data [, new data]; .POPC.INC adds one for each lane"""
+    """register or predicate, address, data [, new data]; .POPC.INC adds one for each lane
+
+    .ARRIVE counts an arrival at an mbarrier (sm_80 to sm_89).
+    """
     d, address, *data = i.operands
+    if "ARRIVE" in i.modifiers:
+        access(i, "MBARRIER_COUNT", address, SHARED, d=d, width=width(i))
+        return
     answers = is_predicate(d) and "POPC" not in i.modifiers
     atomic(i, SHARED, d if answers else None, None if answers else d, address, data)
 

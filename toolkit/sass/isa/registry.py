@@ -115,12 +115,14 @@ def lower(instructions: Sequence[Instruction], capability: int = 90) -> Lowered:
     for instruction in instructions:
         meaning = REGISTRY.get(instruction.opcode)
         if meaning is None:
-            refuse(instruction, f"the simulator does not know the opcode {instruction.opcode}")
+            what = f"the simulator does not know the opcode {instruction.opcode}"
+            refuse(instruction, f"{what}: {_remedy(capability)}")
         unknown = [name for name in instruction.modifiers if name not in meaning.modifiers]
         if unknown:
             refuse(
                 instruction,
-                f"the simulator does not know {instruction.opcode} with .{' .'.join(unknown)}",
+                f"the simulator does not know {instruction.opcode} with .{' .'.join(unknown)}: "
+                + _remedy(capability),
             )
         lowering.begin(instruction)
         for operand in instruction.operands if meaning.of_words else ():
@@ -130,6 +132,11 @@ def lower(instructions: Sequence[Instruction], capability: int = 90) -> Lowered:
             meaning.lower(lowering)
         lowering.end()
     return lowering.result()
+
+
+def _remedy(capability: int) -> str:
+    """What helps against an opcode that is not known; the fewest are not known for sm_90."""
+    return "run it on a GPU" if capability == 90 else "compile for sm_90, or run it on a GPU"
 
 
 # On the uniform datapath too, which writes for all lanes whichever are active. What R2UR, REDUX and

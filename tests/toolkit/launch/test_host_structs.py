@@ -1,0 +1,92 @@
+"""Structs that host code passes to kernels by value, and the template arguments that they imply."""
+
+import numpy as np
+import pytest
+
+from analysis.errors import InputError
+from tests.refusals import refusal
+from toolkit import simulate
+from toolkit.launch.host_code import launches_of
+from toolkit.launch.host_unit import host_unit
+from toolkit.launch.proposed import SourceLaunches
+
+HEAD = """
+struct Add { __device__ float operator()(float a, float b) const { return a + b; } };
+struct Scale {
+    float by; short n, m;
+    __device__ float operator()(float a, float b) const { return a * by + b * (n - m); }
+};
+struct Made { float by; Made(float x) : by(2 * x) {} };
+struct Boxed { float by[2]; };
+template <typename T, typename Op> __global__ void k(T *x, Op op) {
+    x[threadIdx.x] = op(x[threadIdx.x], x[threadIdx.x + 32]);
+}
+void touch(Scale &s);
+int main() {
+    float *x;
+    cudaMalloc(&x, 64 * sizeof(float));
+    Scale s = {2.0f, 5, 2};
+    Scale later;
+    Scale touched = {1.0f, 1, 1};
+    touch(touched);
+    Scale written = {1.0f, 1, 1};
+    written.by = 4;
+    k<<<1, 32>>>(x, OPERATION);
+}
+"""
+
+
+def argument_of(operation):
+    (launch,) = launches_of(host_unit(HEAD.replace("OPERATION", operation), "a.cu", None))
+    return launch.name, launch.arguments[1].struct
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "value"),
+    [
+        ("Add()", "k<float, Add>", (0,)),
+        ("Add{}", "k<float, Add>", (0,)),
+        ("s", "k<float, Scale>", (2, 5, 2)),
+        ("Scale{3.5f, 70000 - 69999}", "k<float, Scale>", (3.5, 1, 0)),
+        ("Scale()", "k<float, Scale>", (0, 0, 0)),
+    ],
+)
+def test_a_struct_by_value_names_the_kernel_and_is_its_argument(operation, name, value):
+    found, struct = argument_of(operation)
+    assert found == name
+    assert struct.item() == value
+
+
+@pytest.mark.parametrize("operation", ["later", "touched", "written", "Made(1)", "Boxed{1, 2}"])
+def test_what_may_be_another_value_at_run_time_is_unknown(operation):
+    assert argument_of(operation)[1] is None
+
+
+@pytest.mark.parametrize(
+    ("operation", "result"), [("Add()", lambda a, b: a + b), ("s", lambda a, b: a * 2 + b * 3)]
+)
+def test_it_is_passed_as_the_compiler_lays_it_out(operation, result):
+    x = np.arange(64, dtype=np.float32)
+    found = simulate(HEAD.replace("OPERATION", operation), arguments={"x": x})
+    np.testing.assert_array_equal(found.outputs[0][:32], result(x[:32], x[32:]))
+
+
+def test_the_line_of_a_launch_names_its_kernel():
+    launch = "    k<<<1, 32>>>(x, OPERATION);\n"
+    text = HEAD.replace(launch, launch.replace("OPERATION", "s") + launch)
+    known = SourceLaunches(text.replace("OPERATION", "Add()"), "a.cu")
+    assert known.kernels == ["k<float, Scale>", "k<float, Add>"]
+    lines = [one.line for one in known.launches]
+    assert [known.chosen(None, line) for line in lines] == known.kernels
+    assert "say which one" in refusal(InputError, known.chosen, None)
+
+
+def test_a_template_that_nobody_instantiates_is_refused_with_its_parameters():
+    known = SourceLaunches(
+        "template <class T, int N> __global__ void k(T *x) { x[0] = N; }", "a.cu"
+    )
+    said = refusal(InputError, known.chosen, None)
+    assert said == (
+        "a.cu holds no kernel, only k<...> (a template needs its arguments: -k 'k<T, N>' with a "
+        "type or number for T and N)"
+    )
