@@ -1,6 +1,7 @@
 """Tables of the flaws, with the cause and the remedy that are named, and of kernels at a roof.
 
 python -m validation.flaws [--device KEY] [--kernel NAME]    predicted, beside what was measured
+python -m validation.flaws --held-out                        those that tuned nothing
 python -m validation.flaws --measure FILE                    on a GPU: adds measured times to FILE
 """
 
@@ -10,7 +11,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,7 +25,15 @@ from toolkit.execution.simulate import simulate
 from toolkit.remedies.find import remedies_of
 from toolkit.remedies.kernel_launch import KernelLaunch
 from validation import recordings
-from validation.flaws.cases import FAST_SGEMM, FLAWS, ROOF_SOURCE, ROOFS, Flaw
+from validation.flaws.cases import (
+    FAST_SGEMM,
+    FLAWS,
+    HELD_OUT,
+    HELD_OUT_ROOFS,
+    ROOFS,
+    Flaw,
+    Roof,
+)
 
 RECORDED = Path(__file__).parent / "recorded"
 SAMPLES = 20
@@ -83,7 +92,7 @@ def measure(file: Path) -> None:
     if known["gpu"] != gpu:
         sys.exit(f"{file} was measured on {known['gpu']}, and this is {gpu}: give another file")
     times = known["times_us"]
-    for flaw in FLAWS:
+    for flaw in FLAWS + HELD_OUT:
         if flaw.kernel in times:
             continue
         pair = []
@@ -95,10 +104,9 @@ def measure(file: Path) -> None:
         recordings.write(file, known)
 
 
-def compare(device: str, kernel: str | None) -> None:
+def compare(device: str, chosen: Sequence[Flaw]) -> None:
     path = RECORDED / f"{device}.json"
     measured = json.loads(path.read_text())["times_us"] if path.exists() else {}
-    chosen = [flaw for flaw in FLAWS if kernel in (None, flaw.kernel)]
     found = []
     for flaw in chosen:
         try:
@@ -137,12 +145,11 @@ def _compared(flaw: Flaw, device: str, times_us: list[float] | None) -> tuple[bo
     return is_right, is_remedy, is_close
 
 
-def compare_roofs(device: str, kernel: str | None) -> None:
-    right, chosen = 0, [one for one in ROOFS if kernel in (None, one.kernel)]
+def compare_roofs(device: str, chosen: Sequence[Roof], rungs: Sequence[tuple[str, int]]) -> None:
+    right = 0
     for one in chosen:
-        found, remedies = examined(ROOF_SOURCE, one.launch, device)
+        found, remedies = examined(one.source, one.launch, device)
         right += _at_roof(one.kernel, found, one.roofs, remedies)
-    rungs = [one for one in FAST_SGEMM if kernel in (None, one[0])]
     for name, shape in rungs:
         rung = simulate(name, shape=shape, device=device).predicted
         assert rung is not None
@@ -167,10 +174,18 @@ def _at_roof(
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--device", default="h200")
 parser.add_argument("--kernel")
+parser.add_argument("--held-out", action="store_true")
 parser.add_argument("--measure", type=Path)
 given = parser.parse_args()
 if given.measure:
     measure(given.measure)
 else:
-    compare(given.device, given.kernel)
-    compare_roofs(given.device, given.kernel)
+    flaws = HELD_OUT if given.held_out else FLAWS
+    roofs = HELD_OUT_ROOFS if given.held_out else ROOFS
+    rungs = () if given.held_out else FAST_SGEMM
+    if given.kernel is not None:
+        flaws = tuple(one for one in flaws if one.kernel == given.kernel)
+        roofs = tuple(one for one in roofs if one.kernel == given.kernel)
+        rungs = tuple(one for one in rungs if one[0] == given.kernel)
+    compare(given.device, flaws)
+    compare_roofs(given.device, roofs, rungs)
