@@ -27,11 +27,13 @@ from toolkit.cli.report import report
 from toolkit.cli.run import run
 from toolkit.cli.simulate import simulate
 from toolkit.cli.tune import tune
+from toolkit.cli.usage import Commands
 
 # The files of commands import what is heavy inside functions: --help answers at once.
 
 app = typer.Typer(
     name="toolkit",
+    cls=Commands,
     help="Profile and explain CUDA kernels, with or without a GPU.",
     epilog="Start with: python -m toolkit profile",
     no_args_is_help=True,
