@@ -99,6 +99,16 @@ ROOFS = frozenset(
     effect for effect in Effect if effect.name.endswith(("_PIPE", "_BANDWIDTH", "_WAVEFRONTS"))
 ) | {Effect.OTHER_INSTRUCTIONS}
 UNAVOIDABLE = frozenset({Effect.LAUNCH, Effect.REMAINDER})
+#: What every kernel waits for; how much of it is exposed depends on the other effects.
+WAITS = frozenset(
+    {
+        Effect.DRAM_LATENCY,
+        Effect.L2_LATENCY,
+        Effect.L1_LATENCY,
+        Effect.SHARED_LATENCY,
+        Effect.DEPENDENCES,
+    }
+)
 NAMED = 0.02  # of the time: causes and lines below it are not named
 
 

@@ -323,7 +323,7 @@ ROOFS = (
     _roof("products", 2112, 256, (integers(_CHAINS, 9), integers(_CHAINS, 9)), Effect.INTEGER_PIPE),
     _roof("logic", 2112, 256, (integers(_CHAINS, 9), integers(_CHAINS, 9)), Effect.LOGIC_PIPE),
     _roof("sines", 2112, 256, (floats(_CHAINS), floats(_CHAINS)), Effect.SPECIAL_PIPE),
-    _roof("shared_reads", 1056, 256, (floats(1056 * 256), floats(4096)), Effect.SHARED_WAVEFRONTS),
+    _roof("shared_reads", 528, 256, (floats(528 * 256), floats(4096)), Effect.SHARED_WAVEFRONTS),
     _roof(
         "l2_reads",
         1056,
