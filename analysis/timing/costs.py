@@ -30,14 +30,13 @@ from analysis.timing.effects import (
 )
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
-from analysis.timing.predicted import WAITS, Cost, Effect, LineCost
+from analysis.timing.predicted import ALIKE, WAITS, Cost, Effect, LineCost
 from analysis.timing.sm_totals import SmTotals
 
 THREADS = 2
 AT_ROOF = 1.05  # times the roof: further effects are not removed
 MUCH_LEFT = 0.05  # of the time: what is left above the roof, so that unlikely effects are removed
 LEAST_LOST = 0.02  # of the clocks of the schedulers, that the reasons of an effect take
-ALIKE = 0.9  # of a saving: one that differs by less is about as large
 MOST_LINES, LEAST_OF_LINE = 5, 0.03
 
 

@@ -109,6 +109,7 @@ WAITS = frozenset(
         Effect.DEPENDENCES,
     }
 )
+ALIKE = 0.9  # of a saving: one that differs by less is about as large
 NAMED = 0.02  # of the time: causes and lines below it are not named
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from analysis.records.counters import InstructionCounts
-from analysis.timing.predicted import WAITS, Effect
+from analysis.timing.predicted import ALIKE, WAITS, Effect
 from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 
 MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
@@ -149,14 +149,16 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
 def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
     """Sentences for the causes that cost much and that no remedy removes, largest first.
 
-    Waiting is one of them only if nothing that can be avoided costs more: what is left of it after
-    another cause is mended is not known before.
+    Waiting is one of them only if nothing that can be avoided costs clearly more: what is left of
+    it after another cause is mended is not known before.
     """
     said = set[str]()
     costs = sorted(facts.predicted.costs, key=lambda cost: -cost.time_s)
-    largest = next((cost for cost in costs if not cost.is_roof and cost.effect in ADVICE), None)
+    largest_s = max(
+        (cost.alone_s for cost in costs if not cost.is_roof and cost.effect in ADVICE), default=0.0
+    )
     for cost in costs:
-        if cost.effect in WAITS and cost is not largest:
+        if cost.effect in WAITS and cost.alone_s < ALIKE * largest_s:
             continue
         of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
         advice = of(facts) if of and is_large and cost.effect not in removed else None
