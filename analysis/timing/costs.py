@@ -30,7 +30,7 @@ from analysis.timing.effects import (
 )
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
-from analysis.timing.predicted import ALIKE, WAITS, Cost, Effect, LineCost
+from analysis.timing.predicted import Cost, Effect, LineCost, rank
 from analysis.timing.sm_totals import SmTotals
 
 THREADS = 2
@@ -134,7 +134,7 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
         one.effect: max(0.0, before.clocks - time.clocks)
         for one, time in zip(likely, alone, strict=True)
     }
-    order = sorted(likely, key=lambda one: -saved[one.effect] * _weight(one.effect))
+    order = sorted(likely, key=lambda one: -rank(one.effect, saved[one.effect]))
     order += [one for one in present if one not in likely]
     removed, now, clocks = list[Removable](), before, before.clocks
     costs = []
@@ -157,10 +157,6 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
         ),
         Cost(effect=Effect.LAUNCH, time_s=launch_s, alone_s=0.0),
     )
-
-
-def _weight(effect: Effect) -> float:
-    return ALIKE if effect in WAITS else 1.0
 
 
 def _detail(effect: Effect, sm: ModelledSm) -> str:

@@ -134,6 +134,10 @@ def _short(change: Change) -> str:
     ends = change.best
     if ends is None or not ends.ratio or ends.ratio == 1:
         return ""
+    if change.quantity == "occupancy":
+        low, high = sorted((ends.before, ends.after))
+        word = "lower" if ends.after < ends.before else "higher"
+        return f"occupancy {text.ratio(high / low)} {word}"
     return f"{change.quantity} {_factor(ends)}"
 
 

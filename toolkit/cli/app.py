@@ -7,8 +7,10 @@ the remedy; 2 wrong usage; 3 a comparison found what it was to look for.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
+from inspect import cleandoc
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
@@ -55,8 +57,17 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list devices": list_,
     "doctor": doctor,
 }
+
+
+def _help(command: Callable[..., None]) -> str:
+    """The docstring of a command, with lines that end inside a sentence joined to the next one."""
+    return re.sub(r"(?<=[^.:\n])\n(?=\S)", " ", cleandoc(command.__doc__ or ""))
+
+
 for example, command in COMMANDS.items():
-    app.command(example.split()[0], epilog=f"Example: python -m toolkit {example}")(command)
+    app.command(
+        example.split()[0], help=_help(command), epilog=f"Example: python -m toolkit {example}"
+    )(command)
 
 
 def _print_version(asked: bool) -> None:

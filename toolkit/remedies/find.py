@@ -16,7 +16,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.records.remedy import Remedy
-from analysis.timing.predicted import Effect, Predicted
+from analysis.timing.predicted import Effect, Predicted, rank
 from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, Execution, three
 from toolkit.launch.setup import Content, setup_of
@@ -190,7 +190,7 @@ def _with_advice(
 
     A sentence comes before edits that save less than its cause costs.
     """
-    costs = {one.effect: one.alone_s for one in facts.predicted.costs}
+    costs = {one.effect: rank(one.effect, one.alone_s) for one in facts.predicted.costs}
     ranked: list[tuple[float, Remedy, Edit | None]] = [
         (remedy.saved_s or 0.0, remedy, edit) for remedy, edit in made
     ]
