@@ -150,9 +150,9 @@ def _compared(flaw: Flaw, device: str, times_us: list[float] | None) -> tuple[bo
         savings += f" / {own:.1f}{'' if is_close else ' ✗'}"
     remedy = "✓" if is_remedy else f"✗ {first.title if first else 'none'}"
     predicted = _arrow(1e6 * before.time_s, 1e6 * after.time_s)
-    named = f"{'' if is_right else '✗ '}{cause}"
+    shown = f"{'' if is_right else '✗ '}{cause}"
     print(
-        f"| {flaw.kernel} | {named} | {predicted} | {measured} | {savings} | {remedy} |", flush=True
+        f"| {flaw.kernel} | {shown} | {predicted} | {measured} | {savings} | {remedy} |", flush=True
     )
     return is_right, is_remedy, is_close
 
@@ -194,12 +194,12 @@ given = parser.parse_args()
 if given.measure:
     measure(given.measure)
 else:
-    flaws = HELD_OUT if given.held_out else FLAWS
-    roofs = HELD_OUT_ROOFS if given.held_out else ROOFS
-    rungs = () if given.held_out else FAST_SGEMM
+    flaws: Sequence[Flaw] = HELD_OUT if given.held_out else FLAWS
+    roofs: Sequence[Roof] = HELD_OUT_ROOFS if given.held_out else ROOFS
+    rungs: Sequence[tuple[str, int]] = () if given.held_out else FAST_SGEMM
     if given.kernel is not None:
-        flaws = tuple(one for one in flaws if one.kernel == given.kernel)
-        roofs = tuple(one for one in roofs if one.kernel == given.kernel)
-        rungs = tuple(one for one in rungs if one[0] == given.kernel)
+        flaws = [one for one in flaws if one.kernel == given.kernel]
+        roofs = [one for one in roofs if one.kernel == given.kernel]
+        rungs = [one for one in rungs if one[0] == given.kernel]
     compare(given.device, flaws)
     compare_roofs(given.device, roofs, rungs)
