@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, wraps
 from inspect import signature
 from numbers import Integral, Real
@@ -101,12 +101,21 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _described(hint: Any) -> str:
+    """What a value may be: 'a', 'a or b', 'a, b or c'."""
+    *others, last = dict.fromkeys(_alternatives(hint))
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _alternatives(hint: Any) -> Iterator[str]:
     among = get_args(hint)
     if get_origin(hint) in (Union, UnionType):
         if {int, Sequence[int]}.issubset(among):
-            return "one to three whole sizes of at least 1"
-        return " or ".join(dict.fromkeys(map(_described, among))).replace("' or '", "', '")
-    if get_origin(hint) is Literal:
-        return " or ".join(map(repr, among))
-    plain = get_origin(hint) or hint
-    return _WORDS.get(plain, f"a {plain.__name__}".lower())
+            yield "one to three whole sizes of at least 1"
+            return
+        for one in among:
+            yield from _alternatives(one)
+    elif get_origin(hint) is Literal:
+        yield from map(repr, among)
+    else:
+        plain = get_origin(hint) or hint
+        yield _WORDS.get(plain, f"a {plain.__name__}".lower())

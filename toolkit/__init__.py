@@ -9,8 +9,9 @@
 kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles, a
 `Texture` and a `Surface`, and `CudaText` for the text of a SourceModule of PyCUDA;
 `matmul` multiplies arrays of PyTorch, CuPy and PyCUDA on the GPU, with the kernels of the ladder.
-`find_remedies` tries edits of a kernel, `explain` says what a word means, and `save` and `load`
-keep profiles in files. The command line is `python -m toolkit`.
+`find_remedies` tries edits of a kernel, `explain` says what a word means, `save` and `load` keep
+profiles in files, and `compare` says what changed from one to another. The command line is
+`python -m toolkit`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from toolkit.product.matmul import matmul
     from toolkit.profiling.profile import profile
     from toolkit.remedies.find import find_remedies
+    from toolkit.store.comparison import compare
     from toolkit.store.presented import load
     from toolkit.store.profile_json import save
 
@@ -42,6 +44,7 @@ __all__ = [
     "Texture",
     "__version__",
     "check",
+    "compare",
     "explain",
     "find_remedies",
     "load",
@@ -58,6 +61,7 @@ _HOMES = {
     "TensorMap": "toolkit.launch.tensor_map",
     "Texture": "toolkit.launch.texture",
     "check": "toolkit.execution.sanitizer",
+    "compare": "toolkit.store.comparison",
     "explain": "analysis.records.words",
     "find_remedies": "toolkit.remedies.find",
     "matmul": "toolkit.product.matmul",

@@ -18,7 +18,9 @@ class Remedy:
     None where it was not measured.
     """
 
-    number: int  # from 1, the largest saving first; of those about as large, the simpler edit
+    #: from 1, the largest saving first; of those about as large, the simpler edit. Sentences are
+    #: ranked by what their cause costs.
+    number: int
     effect: Effect  # the cause that it removes
     lines: tuple[int, ...]  # of the source, that change; empty for a change of the launch
     title: str  # such as "pad each row of tile: tile[TILE][TILE + 1]"

@@ -3,7 +3,8 @@
 Each part is the difference of two replays, with an effect and without it. Effects overlap: they are
 removed one after the other, and each part is what the time falls by after the parts before it. The
 order is that of their savings if each is removed alone, so that the first part is what a programmer
-would save by removing this effect. What is left is the roof, and what does not overlap with it.
+would save by removing this effect. Waiting comes after effects that save nearly as much: it is
+exposed because of them. What is left is the roof, and what does not overlap with it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from analysis.timing.effects import (
 )
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
-from analysis.timing.predicted import Cost, Effect, LineCost
+from analysis.timing.predicted import Cost, Effect, LineCost, rank
 from analysis.timing.sm_totals import SmTotals
 
 THREADS = 2
@@ -133,7 +134,7 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
         one.effect: max(0.0, before.clocks - time.clocks)
         for one, time in zip(likely, alone, strict=True)
     }
-    order = sorted(likely, key=lambda one: -saved[one.effect])
+    order = sorted(likely, key=lambda one: -rank(one.effect, saved[one.effect]))
     order += [one for one in present if one not in likely]
     removed, now, clocks = list[Removable](), before, before.clocks
     costs = []
@@ -171,10 +172,16 @@ def _detail(effect: Effect, sm: ModelledSm) -> str:
 
 
 def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
-    """The roof of a scene, and the clocks that are left."""
-    roof = max(time.roofs, key=lambda effect: time.roofs[effect])
+    """The roof of a scene, and the clocks that are left.
+
+    A pipe or memory that is nearly as busy as the schedulers is named instead of them.
+    """
+    issue = Effect.OTHER_INSTRUCTIONS
+    roof = max((one for one in time.roofs if one != issue), key=lambda one: time.roofs[one])
+    if AT_ROOF * time.roofs[roof] < time.roofs[issue]:
+        roof = issue
     bound = min(clocks, time.roofs[roof])
-    if roof == Effect.OTHER_INSTRUCTIONS:
+    if roof == issue:
         fp32 = min(bound, time.roofs[Effect.FP32_PIPE])
         yield Effect.FP32_PIPE, fp32
         yield roof, bound - fp32

@@ -16,6 +16,7 @@ from reports import text
 from reports.sections.prediction import limits
 
 LIMITS = 2 / 3  # of the time: a part above it limits the launch, whatever else costs time
+NAMED_BESIDE_ROOF = 0.05  # of the time: less is within the error of a launch at its roof
 LEADS = 0.1  # of the time: an avoidable cause above it is named before what does not limit
 MOST_VALUES = 2  # of one line in a sentence
 
@@ -91,10 +92,16 @@ def answer(
 
 
 def cause_of(predicted: Predicted) -> Cost | None:
-    """The largest avoidable part of the time, None if it is negligible."""
+    """The largest avoidable part of the time, None if it is negligible.
+
+    Where a roof limits the launch, more is negligible.
+    """
     avoidable = [cost for cost in predicted.costs if cost.is_avoidable]
     largest = max(avoidable, key=lambda cost: cost.time_s, default=None)
-    return largest if largest and largest.time_s >= NAMED * predicted.time_s else None
+    limit_s = LIMITS * predicted.time_s
+    is_at_roof = any(cost.is_roof and cost.time_s >= limit_s for cost in predicted.costs)
+    least = NAMED_BESIDE_ROOF if is_at_roof else NAMED
+    return largest if largest and largest.time_s >= least * predicted.time_s else None
 
 
 def _time(

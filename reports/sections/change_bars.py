@@ -43,14 +43,11 @@ def change_bars(
 
     Both bars have the same parts, which sum to the measured time if there is one.
     """
-    reports = [_report(one) for one in (before, after)]
-    names = kept_names(reports)
-    found = [parts_of_time(one, names) for one in reports]
-    if not all(found):
+    drawn = divided(before, after, moved)
+    if drawn is None:
         return None
-    marked = short_name(moved) if moved else None
-    drawn = [[(part, _kind(part, marked)) for part in one] for one in found]
-    whole = [sum(part.time_s for part in one) for one in found]
+    reports = [_report(one) for one in (before, after)]
+    whole = [sum(part.time_s for part, _ in one) for one in drawn]
     longest_s = max(whole)
     scale, unit = text.time_unit(longest_s)
 
@@ -76,6 +73,19 @@ def change_bars(
     return ChangeBars(
         rows=tuple(rows), key=_key(drawn, scale), unit=unit, note=note if scaled else ""
     )
+
+
+def divided(
+    before: LaunchRecord, after: LaunchRecord, moved: Effect | None
+) -> list[list[tuple[Part, Kind]]] | None:
+    """The same parts of both times, each with its kind; None unless both have a time."""
+    reports = [_report(one) for one in (before, after)]
+    names = kept_names(reports)
+    found = [parts_of_time(one, names) for one in reports]
+    if not all(found):
+        return None
+    marked = short_name(moved) if moved else None
+    return [[(part, _kind(part, marked)) for part in one] for one in found]
 
 
 def _is_shorter(report: LaunchReport, whole_s: float) -> bool:

@@ -134,13 +134,14 @@ def _short(change: Change) -> str:
     ends = change.best
     if ends is None or not ends.ratio or ends.ratio == 1:
         return ""
-    return f"{change.quantity} {_factor(ends)}"
+    is_share = change.quantity == "occupancy"
+    return f"{change.quantity} {_factor(ends, *(('lower', 'higher') if is_share else ()))}"
 
 
-def _factor(ends: Ends) -> str:
+def _factor(ends: Ends, below: str = "fewer", above: str = "more") -> str:
     """Ratio in words: '1.5× fewer' or '1.5× more'."""
     low, high = sorted((ends.before, ends.after))
-    return f"{text.ratio(high / low)} {'fewer' if ends.after < ends.before else 'more'}"
+    return f"{text.ratio(high / low)} {below if ends.after < ends.before else above}"
 
 
 def _on_sms(step: Step, weight: Weight) -> str:

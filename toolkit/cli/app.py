@@ -7,8 +7,10 @@ the remedy; 2 wrong usage; 3 a comparison found what it was to look for.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
+from inspect import cleandoc
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
@@ -27,11 +29,13 @@ from toolkit.cli.report import report
 from toolkit.cli.run import run
 from toolkit.cli.simulate import simulate
 from toolkit.cli.tune import tune
+from toolkit.cli.usage import Commands
 
 # The files of commands import what is heavy inside functions: --help answers at once.
 
 app = typer.Typer(
     name="toolkit",
+    cls=Commands,
     help="Profile and explain CUDA kernels, with or without a GPU.",
     epilog="Start with: python -m toolkit profile",
     no_args_is_help=True,
@@ -53,8 +57,17 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list devices": list_,
     "doctor": doctor,
 }
+
+
+def _help(command: Callable[..., None]) -> str:
+    """The docstring of a command, with lines that end inside a sentence joined to the next one."""
+    return re.sub(r"(?<=[^.:\n])\n(?=\S)", " ", cleandoc(command.__doc__ or ""))
+
+
 for example, command in COMMANDS.items():
-    app.command(example.split()[0], epilog=f"Example: python -m toolkit {example}")(command)
+    app.command(
+        example.split()[0], help=_help(command), epilog=f"Example: python -m toolkit {example}"
+    )(command)
 
 
 def _print_version(asked: bool) -> None:

@@ -336,16 +336,13 @@ def _to_complete(one: Declared) -> str:
     return f"{prefix}?" if prefix else f"{type_name(type_named(one.dtype))}=?"
 
 
-def refuse_sizes(asked: AskedOptions, needed: Sequence[int]) -> None:
-    """Raise InputError for arrays whose sizes or contents the addresses do not tell."""
+def open_sizes(asked: AskedOptions, why: str, needed: Sequence[int]) -> InputError:
+    """The error for arrays whose sizes or contents the addresses do not tell."""
     declared = asked.declared or ()
-    named = [declared[k].text for k in needed]
     options = [f"-a {shlex.quote(_to_complete(declared[k]))}" for k in needed]
-    kernel = asked.launch.kernel
-    raise InputError(
-        f"{Path(asked.launch.source).name}: addresses of {kernel} depend on data, which says no "
-        f"sizes: give {words.listing(named)}: "
-        f"{command_line(asked.given, asked.command, kernel)} {' '.join(options)}"
+    return InputError(
+        f"{Path(asked.launch.source).name}: {why}: "
+        f"{command_line(asked.given, asked.command, asked.launch.kernel)} {' '.join(options)}"
     )
 
 

@@ -80,7 +80,8 @@ def _kinds(text: str | None) -> list[str]:
     for kind in kinds:
         if kind not in KINDS:
             raise typer.BadParameter(
-                f"{kind!r} is none of {', '.join(KINDS)}", param_hint="'--fail-on'"
+                f"{kind!r} is none of {', '.join(KINDS)}: give one or both, with a comma between",
+                param_hint="'--fail-on'",
             )
     return kinds
 

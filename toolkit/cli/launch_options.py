@@ -18,7 +18,7 @@ from toolkit.cli.argument_syntax import (
     make_arguments,
     parse_arguments,
 )
-from toolkit.cli.asked_launch import AskedOptions, extent_of, refuse_sizes
+from toolkit.cli.asked_launch import AskedOptions, extent_of, open_sizes
 from toolkit.cli.call import Call
 from toolkit.cli.launch_source import (
     defines_of,
@@ -30,11 +30,9 @@ from toolkit.cli.launch_source import (
 from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.cli.settings import parse_settings
-from toolkit.cli.typed_numbers import type_name
-from toolkit.execution.guessed_sizes import guessed_sizes
+from toolkit.execution.guessed_sizes import guessed_arrays
 from toolkit.execution.simulator import MAX_INSTRUCTIONS
 from toolkit.frontends.script_names import is_script
-from toolkit.launch.element_types import type_named
 from toolkit.launch.launch import Argument
 from toolkit.machine_code.include_paths import text_with_headers
 from toolkit.machine_code.kernel_source import Source, read_source
@@ -73,26 +71,20 @@ def call_of(
     seed = chosen_seed(asked.launch.seed)
     for k, one in zip(known, make_arguments(parsed, seed=seed), strict=True):
         arguments[k] = one
-    unknown = [k for k, one in enumerate(arguments) if one is None]
-    types = {k: type_named(declared[k].dtype or "") for k in unknown}
     geometry = Geometry(
         grid=extent_of("--grid", asked.launch.grid or ""),
         block=extent_of("--block", asked.launch.block or ""),
         dynamic_shared_bytes=asked.launch.shared or 0,
     )
-    found = guessed_sizes(kernel, geometry, arguments, types)
-    if found.needed:
-        refuse_sizes(asked, found.needed)
+    found = guessed_arrays(
+        kernel, geometry, arguments, declared, lambda why, needed: open_sizes(asked, why, needed)
+    )
     written = [
-        text
-        if text is not None
-        else f"{type_name(types[k])}[{found.sizes[k] // types[k].itemsize}]"
-        for k, text in enumerate(asked.arguments)
+        str(found.sizes[k]) if text is None else text for k, text in enumerate(asked.arguments)
     ]
-    listed = ", ".join(f"{declared[k].name or f'argument {k}'} {written[k]}" for k in sorted(types))
     return replace(
         parse_call(replace(asked.launch, arguments=written), saves, here),
-        notes=(*asked.notes, f"sizes guessed from addresses and guards: {listed}"),
+        notes=(*asked.notes, found.note),
         has_guessed_sizes=True,
     )
 

@@ -6,7 +6,7 @@ of further arrays. What nobody says is named in one line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 from analysis.devices import Device
 from analysis.errors import InputError
 from reports import text as words
-from toolkit.execution.guessed_sizes import guessed_sizes
+from toolkit.execution.guessed_sizes import guessed_arrays
 from toolkit.execution.launch_request import NO_FUNCTION, LaunchRequest
 from toolkit.launch.element_types import type_named
 from toolkit.launch.launch import Argument, launch_geometry, three
@@ -129,25 +129,17 @@ def _filled(
     kernel = filled.compiled(target)
     if guessed:
         geometry = launch_geometry(proposed.grid, proposed.block, proposed.shared_bytes)
-        types = {k: type_named(declared[k].dtype or "") for k in guessed}
-        found = guessed_sizes(kernel, geometry, arguments, types)
-        if found.needed:
-            named = {k: declared[k].text for k in found.needed}
-            raise InputError(
-                f"{file}: addresses of {proposed.kernel} depend on data, which says no sizes: "
-                f"give {words.listing(list(named.values()))}{_by_name(named, declared)}"
-            )
-        sizes = {
-            k: Size(dtype=types[k].name, count=size // types[k].itemsize)
-            for k, size in found.sizes.items()
-        }
-        for k, size in sizes.items():
-            rng = np.random.default_rng((seed, k))
-            arguments[k] = random_array((size.count,), types[k], rng)
-        listed = ", ".join(
-            f"{declared[k].name or f'argument {k}'} {size}" for k, size in sizes.items()
+        found = guessed_arrays(
+            kernel,
+            geometry,
+            arguments,
+            declared,
+            lambda why, needed: InputError(f"{file}: {why}{_by_name(needed, declared)}"),
         )
-        notes.append(f"sizes guessed from addresses and guards: {listed}")
+        for k, size in found.sizes.items():
+            rng = np.random.default_rng((seed, k))
+            arguments[k] = random_array((size.count,), type_named(size.dtype), rng)
+        notes.append(found.note)
     whole = [one for one in arguments if one is not None]
     return CompletedRequest(
         request=replace(filled, arguments=whole),
@@ -157,9 +149,7 @@ def _filled(
     )
 
 
-def _by_name(
-    facts: Mapping[int, str] | Mapping[int | str, str], declared: Sequence[Declared]
-) -> str:
+def _by_name(facts: Iterable[int | str], declared: Sequence[Declared]) -> str:
     """How to give arguments that are open."""
     names = [declared[k].name for k in facts if isinstance(k, int)]
     if not names or None in names:

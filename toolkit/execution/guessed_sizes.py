@@ -7,7 +7,7 @@ loaded from memory. An access whose address depends on data makes no array large
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError, ToolkitError
 from analysis.geometry import Geometry
+from reports import text as words
 from toolkit.execution.block_plan import PERIOD
 from toolkit.execution.proof import (
     Proof,
@@ -27,9 +28,12 @@ from toolkit.execution.proof import (
 )
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulator import prepared
+from toolkit.launch.element_types import type_named
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.launch.launch import Argument, buffers_of
+from toolkit.launch.proposed import Size
 from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.signature import Declared
 from toolkit.sass.machine import Run, one_by_one, run_blocks
 from toolkit.sass.origins import DATA, Origins
 from toolkit.sass.regions import Flow, Regions
@@ -51,6 +55,40 @@ class GuessedSizes:
 
     sizes: Mapping[int, int]
     needed: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuessedArrays:
+    """Arrays that nobody gives, by the position of the argument, and a note that lists them."""
+
+    sizes: Mapping[int, Size]
+    note: str
+
+
+def guessed_arrays(
+    kernel: Kernel,
+    geometry: Geometry,
+    arguments: Sequence[Argument | None],
+    declared: Sequence[Declared],
+    refused: Callable[[str, Sequence[int]], InputError],
+) -> GuessedArrays:
+    """The arrays that stand for the arguments that are None.
+
+    Raises what `refused` makes of the reason and the positions of arrays that must be given; else
+    as `guessed_sizes` does.
+    """
+    types = {k: type_named(declared[k].dtype or "") for k, x in enumerate(arguments) if x is None}
+    found = guessed_sizes(kernel, geometry, arguments, types)
+    if found.needed:
+        named = words.listing([declared[k].text for k in found.needed])
+        why = f"addresses of {kernel.name} depend on data, which says no sizes: give {named}"
+        raise refused(why, found.needed)
+    sizes = {
+        k: Size(dtype=types[k].name, count=size // types[k].itemsize)
+        for k, size in sorted(found.sizes.items())
+    }
+    listed = ", ".join(f"{declared[k].name or f'argument {k}'} {x}" for k, x in sizes.items())
+    return GuessedArrays(sizes=sizes, note=f"sizes guessed from addresses and guards: {listed}")
 
 
 def guessed_sizes(

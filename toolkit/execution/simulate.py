@@ -264,7 +264,10 @@ def simulate(
         found = replace(found, outputs=prepared.outputs(found.outputs), notes=notes)
     if simulator.device is None:
         return _without_time(found, predict, compiled.limits_of)
-    call = request.repeated(seed, simulator.target) | {"l2": simulator.l2}
+    call = request.repeated(seed, simulator.target) | {
+        "l2": simulator.l2,
+        "inner_lines": inner_lines,
+    }
     is_source = isinstance(source, str | Path) and not compiled.is_foreign
     return replace(found, call=call) if is_source else found
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from analysis.records.counters import InstructionCounts
-from analysis.timing.predicted import Effect
-from toolkit.remedies.facts import Facts
+from analysis.timing.predicted import ALIKE, WAITS, Effect
+from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 
+MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
+# a product with 64 bits of two registers; a constant factor is the size of an element
+_WIDE = re.compile(r"(@\S+ )?IMAD\.WIDE(\.U32)? R\w+, R\w+(\.reuse)?, R")
 LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
 
 
@@ -17,36 +21,6 @@ class Advice:
     effect: Effect
     lines: tuple[int, ...]
     text: str
-
-
-def _conflicts(facts: Facts) -> Advice:
-    lines = sorted(facts.conflicting_lines)
-    return Advice(
-        effect=Effect.CONFLICTS,
-        lines=tuple(lines),
-        text="let the lanes of a warp access different banks: pad rows of the array or XOR its "
-        "columns",
-    )
-
-
-def _uncoalesced(facts: Facts) -> Advice:
-    lines = sorted(facts.uncoalesced_lines)
-    return Advice(
-        effect=Effect.UNCOALESCED,
-        lines=tuple(lines),
-        text="let neighbouring threads access neighbouring addresses, through shared memory if "
-        "need be",
-    )
-
-
-def _local(facts: Facts) -> Advice:
-    lines = sorted(facts.lines(lambda one: one.space == "local"))
-    return Advice(
-        effect=Effect.LOCAL_MEMORY,
-        lines=tuple(lines),
-        text="index local arrays only with constants, or use fewer registers, so that nothing is "
-        "kept in local memory",
-    )
 
 
 def _idle(facts: Facts) -> Advice:
@@ -58,23 +32,38 @@ def _idle(facts: Facts) -> Advice:
     )
 
 
-def _divergence(facts: Facts) -> Advice:
-    lines = sorted(facts.lines(lambda one: bool(one.divergent)))
-    return Advice(
-        effect=Effect.DIVERGENCE,
-        lines=tuple(lines),
-        text="let all lanes of a warp take the same branch",
-    )
-
-
 def _double(facts: Facts) -> Advice | None:
-    if facts.source.names_double or not facts.double_lines:
+    lines = facts.charged_lines(is_double)
+    if facts.source.names_double or not lines:
         return None
     return Advice(
         effect=Effect.FP64_PIPE,
-        lines=tuple(sorted(facts.double_lines)),
+        lines=lines,
         text="use FP32 literals and functions, such as 0.5f and sqrtf: FP64 is slower",
     )
+
+
+def _wide(effect: Effect) -> Callable[[Facts], Advice | None]:
+    """Advice on arithmetic with 64-bit integers, where it is much of what the kernel executes."""
+
+    def advice(facts: Facts) -> Advice | None:
+        of = [one for one in facts.execution.instructions if one.charged]
+        all_executed = sum(one.executed for one in of)
+        if sum(one.executed for one in of if _is_wide(one)) < MUCH_WIDE * all_executed:
+            return None
+        return Advice(
+            effect=effect,
+            lines=facts.charged_lines(_is_wide),
+            text="use 32-bit integers where values fit: each 64-bit operation takes several "
+            "instructions",
+        )
+
+    return advice
+
+
+def _is_wide(one: InstructionCounts) -> bool:
+    """True for an instruction of 64-bit integer arithmetic other than the address of an element."""
+    return bool(_WIDE.match(one.text))
 
 
 def _said(
@@ -83,8 +72,8 @@ def _said(
     """Advice with the lines of the `wanted` instructions."""
 
     def advice(facts: Facts) -> Advice:
-        lines = facts.lines(wanted) if wanted else frozenset[int]()
-        return Advice(effect=effect, lines=tuple(sorted(lines)), text=text)
+        lines = facts.charged_lines(wanted) if wanted else ()
+        return Advice(effect=effect, lines=lines, text=text)
 
     return advice
 
@@ -97,11 +86,31 @@ _MORE_LOADS = "start several loads before the first value is used, or have more 
 
 ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.FP64_PIPE: _double,
-    Effect.CONFLICTS: _conflicts,
-    Effect.UNCOALESCED: _uncoalesced,
-    Effect.LOCAL_MEMORY: _local,
+    Effect.INTEGER_PIPE: _wide(Effect.INTEGER_PIPE),
+    Effect.LOGIC_PIPE: _wide(Effect.LOGIC_PIPE),
+    Effect.OTHER_INSTRUCTIONS: _wide(Effect.OTHER_INSTRUCTIONS),
+    Effect.CONFLICTS: _said(
+        Effect.CONFLICTS,
+        "let the lanes of a warp access different banks: pad rows of the array or XOR its columns",
+        conflicts,
+    ),
+    Effect.UNCOALESCED: _said(
+        Effect.UNCOALESCED,
+        "let neighbouring threads access neighbouring addresses, through shared memory if need be",
+        is_uncoalesced,
+    ),
+    Effect.LOCAL_MEMORY: _said(
+        Effect.LOCAL_MEMORY,
+        "index local arrays only with constants, or use fewer registers, so that nothing is kept "
+        "in local memory",
+        lambda one: one.space == "local",
+    ),
     Effect.IDLE_SMS: _idle,
-    Effect.DIVERGENCE: _divergence,
+    Effect.DIVERGENCE: _said(
+        Effect.DIVERGENCE,
+        "let all lanes of a warp take the same branch",
+        lambda one: bool(one.divergent),
+    ),
     Effect.ATOMICS: _said(
         Effect.ATOMICS,
         "combine values in registers or shared memory first, so that fewer atomic operations "
@@ -137,27 +146,22 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
 }
 
 
-# What is left of these after another cause is mended is not known before.
-WAITS = (
-    Effect.DRAM_LATENCY,
-    Effect.L2_LATENCY,
-    Effect.L1_LATENCY,
-    Effect.SHARED_LATENCY,
-    Effect.DEPENDENCES,
-)
-
-
 def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
     """Sentences for the causes that cost much and that no remedy removes, largest first.
 
-    Waiting is one of them only if nothing that can be avoided costs more.
+    Waiting is one of them only if nothing that can be avoided costs clearly more: what is left of
+    it after another cause is mended is not known before.
     """
+    said = set[str]()
     costs = sorted(facts.predicted.costs, key=lambda cost: -cost.time_s)
-    largest = next((cost for cost in costs if not cost.is_roof and cost.effect in ADVICE), None)
+    largest_s = max(
+        (cost.alone_s for cost in costs if not cost.is_roof and cost.effect in ADVICE), default=0.0
+    )
     for cost in costs:
-        if cost.effect in WAITS and cost is not largest:
+        if cost.effect in WAITS and cost.alone_s < ALIKE * largest_s:
             continue
         of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
         advice = of(facts) if of and is_large and cost.effect not in removed else None
-        if advice is not None:
+        if advice is not None and advice.text not in said:
+            said.add(advice.text)
             yield advice

@@ -19,6 +19,18 @@ LEAST_SAVED = 0.02  # of the time: nobody would look for these
 LEAST_CONFLICTS = 1.05  # wavefronts per wavefront without bank conflicts
 
 
+def conflicts(one: InstructionCounts) -> bool:
+    return one.space == "shared" and one.wavefronts > LEAST_CONFLICTS * one.conflict_free
+
+
+def is_uncoalesced(one: InstructionCounts) -> bool:
+    return one.space in ("global", "generic") and one.sectors >= 2 * one.ideal > 0
+
+
+def is_double(one: InstructionCounts) -> bool:
+    return one.opcode in ("DADD", "DMUL", "DFMA", "DSETP")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """A launch on a device, its source and its simulation, which has a predicted time."""
@@ -54,23 +66,24 @@ class Facts:
                 found.update(islice(own, 1))
         return frozenset(found)
 
+    def charged_lines(self, wanted: Callable[[InstructionCounts], bool]) -> tuple[int, ...]:
+        """Lines of the source that such instructions count for, as in the answer on the launch."""
+        places = {
+            one.charged for one in self.execution.instructions if one.executed and wanted(one)
+        }
+        return tuple(sorted(place[1] for place in places if place and place[0] == self.file))
+
     @cached_property
     def conflicting_lines(self) -> frozenset[int]:
-        return self.lines(
-            lambda one: (
-                one.space == "shared" and one.wavefronts > LEAST_CONFLICTS * one.conflict_free
-            )
-        )
+        return self.lines(conflicts)
 
     @cached_property
     def uncoalesced_lines(self) -> frozenset[int]:
-        return self.lines(
-            lambda one: one.space in ("global", "generic") and one.sectors >= 2 * one.ideal > 0
-        )
+        return self.lines(is_uncoalesced)
 
     @cached_property
     def double_lines(self) -> frozenset[int]:
-        return self.lines(lambda one: one.opcode in ("DADD", "DMUL", "DFMA", "DSETP"))
+        return self.lines(is_double)
 
     @cached_property
     def occupancy(self) -> Occupancy:

@@ -16,7 +16,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.records.remedy import Remedy
-from analysis.timing.predicted import Effect, Predicted
+from analysis.timing.predicted import Effect, Predicted, rank
 from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, Execution, three
 from toolkit.launch.setup import Content, setup_of
@@ -76,6 +76,7 @@ def find_remedies(
     options: Sequence[str] = ("-lineinfo",),
     seed: int | None = None,
     l2: str = DEFAULT_L2,
+    inner_lines: bool = False,
 ) -> tuple[Remedy, ...]:
     """Edits of a kernel, or of its launch, and the time that each is predicted to save.
 
@@ -85,7 +86,7 @@ def find_remedies(
         A path or CUDA C++ text.
     kernel, grid, block, arguments, dynamic_shared_bytes
         As of `simulate`.
-    symbols, cooperative, heap_bytes, device, arch, defines, options, seed, l2
+    symbols, cooperative, heap_bytes, device, arch, defines, options, seed, l2, inner_lines
         As of `simulate`.
 
     Returns
@@ -141,7 +142,9 @@ def find_remedies(
         setup=setup_of(symbols, cooperative, heap_bytes),
         l2=l2_state(l2),
     )
-    return remedies_of(launch, launch.simulated(launch.compiled())).found
+    compiled = launch.compiled()
+    simulated = launch.simulated(compiled.with_inner_lines if inner_lines else compiled)
+    return remedies_of(launch, simulated).found
 
 
 def remedies_of(launch: KernelLaunch, execution: Execution) -> Remedies:
@@ -169,29 +172,48 @@ def remedies_of(launch: KernelLaunch, execution: Execution) -> Remedies:
     search = Search(trials=trials, predicted=predicted)
     proposed = proposals(facts)[:MOST_TRIED]
     made = [] if kernel.is_foreign else search.ranked(proposed)
-    edits = {number: edit for number, (_, edit) in enumerate(made, 1)}
-    remedies = [remedy for remedy, _ in made]
-    for number, advice in enumerate(
-        advised(facts, {one.effect for one in remedies}), len(made) + 1
-    ):
-        remedies.append(
-            Remedy(
-                number=number,
-                effect=advice.effect,
-                lines=advice.lines,
-                title=advice.text,
-                before_s=predicted.time_s,
-                after_s=None,
-            )
-        )
+    ranked = _with_advice(facts, made)[:MOST_SHOWN]
     return Remedies(
         launch=launch,
-        found=tuple(remedies[:MOST_SHOWN]),
-        edits=edits,
+        found=tuple(remedy for remedy, _ in ranked),
+        edits={remedy.number: edit for remedy, edit in ranked if edit},
         refused=tuple(search.refused),
         untried=len(search.untried),
         need_source=len(proposed) if kernel.is_foreign else 0,
     )
+
+
+def _with_advice(
+    facts: Facts, made: Sequence[tuple[Remedy, Edit]]
+) -> list[tuple[Remedy, Edit | None]]:
+    """Edits that were made, and sentences on causes that none of them removes, numbered.
+
+    A sentence comes before edits that save less than its cause costs.
+    """
+    costs = {one.effect: rank(one.effect, one.alone_s) for one in facts.predicted.costs}
+    ranked: list[tuple[float, Remedy, Edit | None]] = [
+        (remedy.saved_s or 0.0, remedy, edit) for remedy, edit in made
+    ]
+    for advice in advised(facts, {remedy.effect for remedy, _ in made}):
+        remedy = Remedy(
+            number=0,
+            effect=advice.effect,
+            lines=advice.lines,
+            title=advice.text,
+            before_s=facts.predicted.time_s,
+            after_s=None,
+        )
+        least_s = costs[advice.effect]
+        at = next((k for k, (worth_s, *_) in enumerate(ranked) if worth_s < least_s), len(ranked))
+        ranked.insert(at, (least_s, remedy, None))
+    number = {remedy.number: k for k, (_, remedy, edit) in enumerate(ranked, 1) if edit}
+
+    def numbered(remedy: Remedy, k: int) -> Remedy:
+        others = (tuple(number[one] for one in of) for of in (remedy.instead_of, remedy.after))
+        instead_of, after = others
+        return replace(remedy, number=k, instead_of=instead_of, after=after)
+
+    return [(numbered(remedy, k), edit) for k, (_, remedy, edit) in enumerate(ranked, 1)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,102 @@
-"""Two saved files beside each other: profiles, or launches."""
+"""Two profiles or launches beside each other, and what a notebook shows of the comparison."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from analysis.comparison.runs import RunComparison, compare, compare_launches
-from analysis.errors import InputError
+from analysis.argument_types import checked
+from analysis.comparison import runs
+from analysis.comparison.runs import RunComparison, compare_launches
+from analysis.errors import InputError, UnknownNameError
 from toolkit.store.profile_json import holds_launch, load, load_launch
 from toolkit.store.user_files import same_file
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ShownComparison(RunComparison):
+    """A comparison as `toolkit.compare` returns it, with the fields of the record."""
+
+    def __repr__(self) -> str:
+        """What was compared, and the first sentences of its page."""
+        from reports.pages.comparison import title
+
+        return f"<{title(self)}: {self.verdict}>"
+
+    @property
+    def verdict(self) -> str:
+        """What changed, better or worse first."""
+        from reports.pages.comparison import sentences
+
+        return " ".join(sentences(self))
+
+    def figure(self, name: str = "times") -> go.Figure:
+        """A figure of the comparison as a Plotly figure.
+
+        Parameters
+        ----------
+        name
+            "times": the parts of the times of two launches, or the change of each time of two
+            profiles.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            Without traces, but with the reason, where no time is known on both sides.
+
+        Raises
+        ------
+        UnknownNameError
+            For another name.
+        """
+        from reports.figures.comparison import FIGURES
+
+        if name not in FIGURES:
+            raise UnknownNameError("figure", name, FIGURES)
+        return FIGURES[name](self)
+
+
+@checked
+def compare(before: str | Path, after: str | Path) -> ShownComparison:
+    """What changed between two saved profiles, or two of `simulate --json` or `run --json`.
+
+    Parameters
+    ----------
+    before, after
+        Files.
+
+    Returns
+    -------
+    ShownComparison
+        Its `verdict` says what the command `compare` says first; `figure()` draws it.
+
+    Raises
+    ------
+    InputError
+        For one file twice, or one of each kind.
+    RecordError
+        For a damaged file.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from toolkit import compare, profile, save
+    >>> with TemporaryDirectory() as folder:
+    ...     files = [f"{folder}/{name}.json" for name in ("before", "after")]
+    ...     for file in files:
+    ...         save(profile(["512"], ["tiled"], device="t4", executor="theory"), file)
+    ...     found = compare(*files)
+    >>> print(found.verdict)
+    Times: none could be compared. Counts: 46 compared in 1 record; none changed.
+    >>> found.figure("times").layout.title.text
+    'Change of each time'
+    """
+    found = compare_files(Path(before), Path(after))
+    return ShownComparison(**{one.name: getattr(found, one.name) for one in fields(found)})
 
 
 def compare_files(before: Path, after: Path) -> RunComparison:
@@ -25,4 +114,4 @@ def compare_files(before: Path, after: Path) -> RunComparison:
         raise InputError(
             f"only {launches[0]} is of `simulate --json` or `run --json`: give two of a kind"
         )
-    return compare(*profiles)
+    return runs.compare(*profiles)

@@ -1,6 +1,9 @@
 """Tables of the flaws, with the cause and the remedy that are named, and of kernels at a roof.
 
+docs/validation.md has what it prints; a cross marks what is not as expected or as measured.
+
 python -m validation.flaws [--device KEY] [--kernel NAME]    predicted, beside what was measured
+python -m validation.flaws --held-out                        those that tuned nothing
 python -m validation.flaws --measure FILE                    on a GPU: adds measured times to FILE
 """
 
@@ -10,7 +13,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,7 +27,15 @@ from toolkit.execution.simulate import simulate
 from toolkit.remedies.find import remedies_of
 from toolkit.remedies.kernel_launch import KernelLaunch
 from validation import recordings
-from validation.flaws.cases import FAST_SGEMM, FLAWS, ROOF_SOURCE, ROOFS, Flaw
+from validation.flaws.cases import (
+    FAST_SGEMM,
+    FLAWS,
+    HELD_OUT,
+    HELD_OUT_ROOFS,
+    ROOFS,
+    Flaw,
+    Roof,
+)
 
 RECORDED = Path(__file__).parent / "recorded"
 SAMPLES = 20
@@ -83,7 +94,7 @@ def measure(file: Path) -> None:
     if known["gpu"] != gpu:
         sys.exit(f"{file} was measured on {known['gpu']}, and this is {gpu}: give another file")
     times = known["times_us"]
-    for flaw in FLAWS:
+    for flaw in FLAWS + HELD_OUT:
         if flaw.kernel in times:
             continue
         pair = []
@@ -95,16 +106,19 @@ def measure(file: Path) -> None:
         recordings.write(file, known)
 
 
-def compare(device: str, kernel: str | None) -> None:
+def compare(device: str, chosen: Sequence[Flaw]) -> None:
     path = RECORDED / f"{device}.json"
     measured = json.loads(path.read_text())["times_us"] if path.exists() else {}
-    chosen = [flaw for flaw in FLAWS if kernel in (None, flaw.kernel)]
     found = []
+    print(
+        "| kernel | cause | predicted, µs | measured, µs | saving, predicted / measured | "
+        "first remedy |\n|---|---|---|---|---|---|"
+    )
     for flaw in chosen:
         try:
             found.append(_compared(flaw, device, measured.get(flaw.kernel)))
         except ToolkitError as error:
-            print(f"{flaw.kernel:18} NOT predicted: {error}", flush=True)
+            print(f"| {flaw.kernel} | ✗ not predicted: {error} | | | | |", flush=True)
             found.append((False, False, False))
     causes, remedies, close = (sum(1 for one in found if one[k]) for k in range(3))
     known = sum(1 for flaw in chosen if flaw.kernel in measured)
@@ -112,6 +126,10 @@ def compare(device: str, kernel: str | None) -> None:
         f"causes right: {causes} of {len(chosen)}; first remedies right: {remedies}; savings "
         f"within {CLOSE:.0%}: {close} of {known}"
     )
+
+
+def _arrow(before_us: float, after_us: float) -> str:
+    return f"{before_us:,.1f} → {after_us:,.1f}"
 
 
 def _compared(flaw: Flaw, device: str, times_us: list[float] | None) -> tuple[bool, bool, bool]:
@@ -124,25 +142,27 @@ def _compared(flaw: Flaw, device: str, times_us: list[float] | None) -> tuple[bo
     first = remedies[0] if remedies else None
     is_remedy = first is not None and first.effect in flaw.causes
     saved = 1e6 * (before.time_s - after.time_s)
-    line = f"{flaw.kernel:18} {'' if is_right else 'NOT '}{cause:36}"
-    line += f" {1e6 * before.time_s:9.2f} {1e6 * after.time_s:9.2f}"
-    is_close = False
+    is_close, measured, savings = False, "", f"{saved:.1f}"
     if times_us:
         own = times_us[0] - times_us[1]
         is_close = abs(saved - own) <= CLOSE * abs(own)
-        line += f"  measured {times_us[0]:9.2f} {times_us[1]:9.2f}"
-        line += f"  saves {saved:9.2f} / {own:9.2f}{'' if is_close else '  *'}"
-    print(line)
-    print(f"    {'' if is_remedy else 'NOT '}{first.title if first else 'no remedy'}", flush=True)
+        measured = _arrow(*times_us)
+        savings += f" / {own:.1f}{'' if is_close else ' ✗'}"
+    remedy = "✓" if is_remedy else f"✗ {first.title if first else 'none'}"
+    predicted = _arrow(1e6 * before.time_s, 1e6 * after.time_s)
+    shown = f"{'' if is_right else '✗ '}{cause}"
+    print(
+        f"| {flaw.kernel} | {shown} | {predicted} | {measured} | {savings} | {remedy} |", flush=True
+    )
     return is_right, is_remedy, is_close
 
 
-def compare_roofs(device: str, kernel: str | None) -> None:
-    right, chosen = 0, [one for one in ROOFS if kernel in (None, one.kernel)]
+def compare_roofs(device: str, chosen: Sequence[Roof], rungs: Sequence[tuple[str, int]]) -> None:
+    right = 0
+    print("| kernel | predicted, µs | largest part | named beside it |\n|---|---|---|---|")
     for one in chosen:
-        found, remedies = examined(ROOF_SOURCE, one.launch, device)
+        found, remedies = examined(one.source, one.launch, device)
         right += _at_roof(one.kernel, found, one.roofs, remedies)
-    rungs = [one for one in FAST_SGEMM if kernel in (None, one[0])]
     for name, shape in rungs:
         rung = simulate(name, shape=shape, device=device).predicted
         assert rung is not None
@@ -157,20 +177,29 @@ def _at_roof(
     first, cause = largest(found), cause_of(found)
     offered = [x for x in remedies if x.saved_s is None or x.saved_s > NAMED * found.time_s]
     is_right = first.effect in roofs and cause is None and not offered
-    line = f"{name:18} {'' if is_right else 'NOT '}{first.effect:36} {1e6 * found.time_s:9.2f}"
-    line += f" {first.time_s / found.time_s:6.1%}"
-    line += f"  {cause.effect} {cause.time_s / found.time_s:.1%}" if cause else ""
-    print(line + "".join(f"  {x.title}" for x in offered), flush=True)
+    also = [f"{cause.effect} {cause.time_s / found.time_s:.1%}"] if cause else []
+    beside = "; ".join([*also, *(one.title for one in offered)])
+    share = f"{first.effect}, {first.time_s / found.time_s:.1%}"
+    mark = "" if is_right else "✗ "
+    print(f"| {name} | {1e6 * found.time_s:,.1f} | {mark}{share} | {beside} |", flush=True)
     return is_right
 
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--device", default="h200")
 parser.add_argument("--kernel")
+parser.add_argument("--held-out", action="store_true")
 parser.add_argument("--measure", type=Path)
 given = parser.parse_args()
 if given.measure:
     measure(given.measure)
 else:
-    compare(given.device, given.kernel)
-    compare_roofs(given.device, given.kernel)
+    flaws: Sequence[Flaw] = HELD_OUT if given.held_out else FLAWS
+    roofs: Sequence[Roof] = HELD_OUT_ROOFS if given.held_out else ROOFS
+    rungs: Sequence[tuple[str, int]] = () if given.held_out else FAST_SGEMM
+    if given.kernel is not None:
+        flaws = [one for one in flaws if one.kernel == given.kernel]
+        roofs = [one for one in roofs if one.kernel == given.kernel]
+        rungs = [one for one in rungs if one[0] == given.kernel]
+    compare(given.device, flaws)
+    compare_roofs(given.device, roofs, rungs)

@@ -73,17 +73,17 @@ extern "C" __global__ void logic(unsigned *out, const unsigned *in) {
 
 extern "C" __global__ void sines(float *out, const float *in) { CHAINS(float, __sinf(v[j])) }
 
-extern "C" __global__ void shared_reads(float *out, const float *in) {
-    __shared__ float own[4096];
-    for (int k = threadIdx.x; k < 4096; k += blockDim.x) own[k] = in[k];
+extern "C" __global__ void shared_reads(float *out, const float4 *in) {
+    __shared__ float4 own[1024];
+    for (int k = threadIdx.x; k < 1024; k += blockDim.x) own[k] = in[k];
     __syncthreads();
-    float v[8] = {};
+    float4 v[4] = {};
 #pragma unroll 4
-    for (int k = 0; k < 512; k++)
+    for (int k = 0; k < 256; k++)
 #pragma unroll
-        for (int j = 0; j < 8; j++) v[j] += own[(threadIdx.x + 32 * k + 1024 * (j & 3) + 512 * (j >> 2)) & 4095];
+        for (int j = 0; j < 4; j++) v[j] = v[j] + own[(threadIdx.x + 32 * k + 256 * j) & 1023];
     float sum = 0;
-    for (int j = 0; j < 8; j++) sum += v[j];
+    for (int j = 0; j < 4; j++) sum += v[j].x + v[j].y + (v[j].z + v[j].w);
     out[I] = sum;
 }
 

@@ -72,10 +72,25 @@ def test_an_avoidable_cause_is_named_with_its_line():
 
 
 def test_a_roof_limits_and_an_avoidable_cause_costs():
-    found = of({Effect.DRAM_BANDWIDTH: 34.8, Effect.UNCOALESCED: 1, Effect.LAUNCH: 2.7})
+    found = of({Effect.DRAM_BANDWIDTH: 34.8, Effect.UNCOALESCED: 2, Effect.LAUNCH: 2.7})
     assert found.cause_sentence == (
-        "DRAM bandwidth limits it: 34.8 of 38.5 µs. Uncoalesced accesses cost 1.00 µs."
+        "DRAM bandwidth limits it: 34.8 of 39.5 µs. Uncoalesced accesses cost 2.00 µs."
     )
+
+
+def test_beside_a_roof_a_cause_within_the_error_of_the_model_is_not_named():
+    found = of({Effect.DRAM_BANDWIDTH: 34.8, Effect.UNCOALESCED: 1.8, Effect.LAUNCH: 2.7})
+    assert found.cause is None  # 1.8 < 5% of 39.3
+    assert found.cause_sentence == "DRAM bandwidth limits it: 34.8 of 39.3 µs."
+    far = of(
+        {
+            Effect.DRAM_BANDWIDTH: 20,
+            Effect.UNCOALESCED: 1.8,
+            Effect.DRAM_LATENCY: 1.7,
+            Effect.REMAINDER: 12,
+        }
+    )
+    assert far.cause.effect == Effect.UNCOALESCED  # 20 of 35.5 is no limit
 
 
 def test_an_avoidable_cause_leads_if_the_roof_is_far():

@@ -78,6 +78,10 @@ def test_no_reason_is_said_to_be_none():
 def test_a_reason_is_short_on_a_terminal():
     assert reason(step(SECTORS, reason=L1)) == "L1 sectors 4.00× fewer: 40.0 µs → 10.0 µs"
     assert reason(step(change("L1 sectors", 0, 7), reason=L1)) == "L1: 40.0 µs → 10.0 µs"
+    latency = weight("latency", "occupancy", 40e-6, 10e-6)
+    assert reason(step(change("occupancy", 0.5, 1.0), reason=latency)).startswith(
+        "occupancy 2.00× higher: "
+    )
     fp32 = weight("FP32", None, 4e-6, 8e-6)
     assert reason(step(change("busy SMs", 132, 64), reason=fp32)) == (
         "FP32 on 64 SMs instead of 132: 4.00 µs → 8.00 µs"

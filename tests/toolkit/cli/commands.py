@@ -31,7 +31,7 @@ def refused(command, *words, code=1):
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert result.stdout == ""
     assert contents() == before
-    if code == 1:
+    if code in (1, 2):
         assert result.stderr.startswith("error: ")
         assert result.stderr.count("\n") == 1
     return str(result.stderr).removeprefix("error: ").rstrip("\n")

@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_used_is_one_line(command):
 def test_a_device_must_be_known():
     arch = "--arch sm_103 --constants mine.json"
     assert "no device of sm_103 is known" in refused(f"simulate {LAUNCH} {arch}")
-    assert "No such option" in refused(f"check {LAUNCH} --constants mine.json", code=2)
+    assert "no such option" in refused(f"check {LAUNCH} --constants mine.json", code=2)
 
 
 def test_profile_refuses_before_anything_runs():

@@ -5,6 +5,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.timing.predicted import Effect
+from reports.sections.answer import answer
 from tests.toolkit.remedies.launches import (
     ACCIDENTAL,
     ALIASED,
@@ -185,3 +186,89 @@ def test_waiting_is_no_advice_beside_a_larger_cause():
 }"""
     found = remedies(source, np.int32(N), grid=(32, 32), block=(32, 32))
     assert {one.effect for one in found} == {Effect.UNCOALESCED}
+
+
+WALK = """extern "C" __global__ void walk(float *out, const float *in, int n) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < n; k++)
+        sum += in[row * n + k];
+    out[row] = sum;
+}"""
+
+
+def test_a_sentence_on_the_largest_cause_comes_before_edits_that_save_less():
+    """Smaller blocks help a kernel whose rows should be read by neighbouring threads."""
+    launch = KernelLaunch(
+        text=WALK,
+        name="walk.cu",
+        kernel="walk",
+        grid=(64, 1, 1),
+        block=(256, 1, 1),
+        arguments=[np.zeros(1 << 14, np.float32), np.ones(1 << 22, np.float32), np.int32(256)],
+        device=find_device(DEVICE),
+        arch="sm_90",
+        seed=1,
+    )
+    found = remedies_of(launch, launch.simulated(launch.compiled()))
+    first, *others = found.found
+    assert (first.number, first.effect, first.after_s) == (1, Effect.UNCOALESCED, None)
+    assert first.title.startswith("let neighbouring threads access neighbouring addresses")
+    assert [one.number for one in others] == list(range(2, 2 + len(others)))
+    made = {one.number: one for one in others if one.after_s is not None}
+    assert made
+    for number, one in made.items():
+        assert one.title == found.edits[number].title
+        assert {*one.instead_of, *one.after} <= made.keys() - {number}
+
+
+@pytest.mark.parametrize(("word", "is_said"), [("unsigned long long", True), ("unsigned", False)])
+def test_arithmetic_with_64_bits_is_to_have_32(word, is_said):
+    source = f"""typedef {word} Word;
+extern "C" __global__ void powers(unsigned *out, const unsigned *in) {{
+    Word v = in[threadIdx.x], w = in[blockIdx.x];
+    for (int k = 0; k < 256; k++)
+        v = v * v + w;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = v >> (8 * sizeof v - 32);
+}}"""
+    arguments = [np.zeros(1056 * 256, np.uint32), np.ones(1056, np.uint32)]
+    found = find_remedies(source, grid=1056, block=256, arguments=arguments, device=DEVICE, seed=1)
+    wide = [one for one in found if one.title.startswith("use 32-bit integers")]
+    assert [one.lines for one in wide] == [(5,)] * is_said
+
+
+INLINED = """__device__ float sum_of(const float *row, int n) {
+    float sum = 0;
+    for (int k = 0; k < n; k++)
+        sum += row[k];
+    return sum;
+}
+extern "C" __global__ void walk(float *out, const float *in, int n) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    out[row] =
+        sum_of(in + row * n, n);
+}"""
+
+
+@pytest.mark.parametrize(("inner_lines", "line"), [(False, 10), (True, 4)])
+def test_verdict_and_remedy_name_the_same_line(inner_lines, line):
+    """An inlined access counts for its call, or for its own line, in both."""
+    launch = KernelLaunch(
+        text=INLINED,
+        name="walk.cu",
+        kernel="walk",
+        grid=(64, 1, 1),
+        block=(256, 1, 1),
+        arguments=[np.zeros(1 << 14, np.float32), np.ones(1 << 21, np.float32), np.int32(128)],
+        device=find_device(DEVICE),
+        arch="sm_90",
+        seed=1,
+    )
+    kernel = launch.compiled()
+    execution = launch.simulated(kernel.with_inner_lines if inner_lines else kernel)
+    found = answer("walk", execution.predicted, execution.instructions, launch.device, "walk.cu")
+    remedy = next(
+        one for one in remedies_of(launch, execution).found if one.effect == Effect.UNCOALESCED
+    )
+    assert found.place == ("walk.cu", line)
+    assert line in remedy.lines
