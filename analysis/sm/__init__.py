@@ -98,9 +98,9 @@ class Numbers:
     global_queue: int
     operand_clocks: int
     register_latency: int
-    #: from the issue of an LDS.32 without bank conflicts to the dependent instruction; also of SHFL
-    #: and mbarriers. load_store.c and mbarriers.c add it; analysis/timing/effects.py and gap.py
-    #: remove it, to price waiting for shared memory.
+    #: from the issue of an LDS.32 without bank conflicts to the dependent instruction; also of STS,
+    #: SHFL, LDSM and mbarriers. load_store.c and mbarriers.c add it; analysis/timing/effects.py and
+    #: gap.py set it to 2 clocks, to price waiting for shared memory.
     shared_latency: int
     l1_latency: int
     l2_latency: int

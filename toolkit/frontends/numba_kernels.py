@@ -70,7 +70,7 @@ def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
         raise UnsupportedError(
             f"{name} has {len(kernel.parameters)} parameters in machine code, and "
             f"{len(parameters)} were expected: this version of Numba is not known: see "
-            "docs/sources.md for those that were tried"
+            "docs/sources/frontends.md for those that were tried"
         )
     return PreparedLaunch(
         kernel=replace(

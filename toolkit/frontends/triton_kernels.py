@@ -175,7 +175,7 @@ def _scratch(metadata: Any, count: int, grid: Extent) -> Iterator[Parameter]:
     if not 0 <= count <= len(_SCRATCH):
         raise UnsupportedError(
             f"{metadata.name} has {count} parameters beyond its own: this version of Triton is "
-            "not known: see docs/sources.md for those that were tried"
+            "not known: see docs/sources/frontends.md for those that were tried"
         )
     for name, _ in zip(_SCRATCH, repeat(None, count), strict=False):
         size = getattr(metadata, f"{name}_size", 0) or 0

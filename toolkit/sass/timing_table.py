@@ -4,7 +4,8 @@ The 128 bits of an instruction hold, from bit 105 on: the stall count (4 bits), 
 scoreboard that is released when the result is written and the one that is released when the sources
 have been read (3 bits each, 7: none), the scoreboards that it waits for (6 bits), and the operands
 that stay in the reuse cache for the next instruction (4 bits). The layout is the same on sm_75 to
-sm_120. `with_clocks` and `Machine` of analysis/timing/predict.py add the clocks.
+sm_120. `with_clocks` and `ModelledSm.machine` of
+analysis/timing/modelled_sm.py add the clocks.
 """
 
 from __future__ import annotations
