@@ -35,7 +35,13 @@ from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
 from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
 from toolkit.execution.estimate import Estimate
 from toolkit.execution.executed import NoPlanError
-from toolkit.execution.in_time import clocks_of_waits, meets_others, repeats_sums, with_meeting_warps
+from toolkit.execution.in_time import (
+    MOST_INSTRUCTIONS,
+    clocks_of_waits,
+    meets_others,
+    repeats_sums,
+    with_meeting_warps,
+)
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.observation import Observable, Observed, observed
 from toolkit.execution.predict import streams_of
@@ -215,7 +221,8 @@ class RecordedCounts(LaunchCounts):
         return None
 
     def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float | None:
-        if self.exchange is not None or not meets_others(kernel):
+        executed = int(self.counts["executed"].sum())
+        if not meets_others(kernel) or executed > MOST_INSTRUCTIONS:
             return None
         constants, hertz = constants_of(residence.device), residence.device.clock_under_load_hz(0.0)
         try:

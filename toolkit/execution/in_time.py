@@ -22,7 +22,7 @@ from toolkit.sass.core.binding import PACE, SCOREBOARDS
 from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.machine import BoundLaunch, ticks_in_time
 from toolkit.sass.timing_table import machine_code
-from toolkit.sass.waits import loops, waits
+from toolkit.sass.waits import loops
 
 TICKS = 16  # of a clock
 # Clocks for which warps run one after the other: a part of the latency of what they exchange.
@@ -30,22 +30,22 @@ QUANTUM, QUANTUM_OF_SHARED = 64, 4
 # Clocks of the load/store unit for a load of shared memory or an exchange: on an H200, 32 warps take
 # 4.6 for both, if each lane has an address of its own.
 CLOCKS_OF_SHARED = 2.3
-# Of a launch that executes more, the time of waits is not known: about 20 s of a core.
-MOST_INSTRUCTIONS = 300_000_000
+# Of a launch that executes more, the time of waits is not known: about 10 s of a core.
+MOST_INSTRUCTIONS = 60_000_000
 _SWAPS = {"CAS", "CAST", "EXCH"}
 _AT_L2 = ("LD", "LDG", "ATOM", "ATOMG", "RED", "REDG")
 
 
 def meets_others(kernel: Kernel) -> bool:
-    """True if a loop waits for others, or repeats an exchange that others may have come before."""
+    """True if a loop asks for what other blocks write, or exchanges what they may have changed."""
     code = kernel.instructions
-    if any(waits(code)):
-        return True
-    return any(
-        code[index].opcode in ("ATOM", "ATOMG") and _SWAPS & set(code[index].modifiers)
-        for loop in loops(code)
-        for index in loop
-    )
+    return any(_asks_others(code[index]) for loop in loops(code) for index in loop)
+
+
+def _asks_others(one: Instruction) -> bool:
+    if one.opcode in ("LD", "LDG"):
+        return is_strong(one)
+    return one.opcode in ("ATOM", "ATOMG") and bool(_SWAPS & set(one.modifiers))
 
 
 def repeats_sums(kernel: Kernel) -> bool:
