@@ -50,6 +50,7 @@ class AskedOptions:
     arguments: tuple[str | None, ...]
     declared: tuple[Declared, ...] | None = None
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  #: why its time is not to be trusted
 
 
 def completed(launch: KernelOptions, command: Command) -> AskedOptions:
@@ -265,6 +266,7 @@ def _filled(
         arguments=tuple(arguments),
         declared=proposed.declared,
         notes=tuple(proposed.notes(Path(launch.source).name)),
+        doubts=tuple(proposed.doubts),
     )
 
 

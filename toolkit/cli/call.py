@@ -26,7 +26,6 @@ from toolkit.cli.argument_syntax import (
 )
 from toolkit.cli.settings import make_settings
 from toolkit.execution.block_plan import Blocks
-from toolkit.execution.completed_request import SIZES_GUESSED
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import (
@@ -66,7 +65,7 @@ class Call:
     `rung` by its name has no arguments here: those follow from its shape and the seed.
     `script` is set for a kernel of a Python file. `inner_lines` is as for `simulate`.
     `constants` is the file of --constants, `l2` what the launch finds in L2. `notes` say what host
-    code told of the launch; `has_guessed_sizes` where arrays are as large as addresses imply.
+    code told of the launch; `doubts` say why its time is not to be trusted.
     """
 
     source: Path
@@ -98,7 +97,7 @@ class Call:
     code: Kernel | None = None
     source_dirs: Sequence[str] = ()
     notes: tuple[str, ...] = ()
-    has_guessed_sizes: bool = False
+    doubts: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -181,11 +180,10 @@ class Call:
 
     def _with_notes(self, execution: Execution) -> Execution:
         """The result, which also says where the launch is from, and which sizes are guessed."""
-        doubts = [SIZES_GUESSED] if self.has_guessed_sizes else []
         return replace(
             execution,
             notes=(*self.notes, *execution.notes),
-            uncertainty=". ".join(filter(None, [*doubts, execution.uncertainty])),
+            uncertainty=". ".join(filter(None, [*self.doubts, execution.uncertainty])),
         )
 
     def as_launched(self, geometry: Geometry | None) -> Call:

@@ -100,6 +100,7 @@ class BoundLaunch:
     textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
     paces: NDArray[Any] | None = None  # of instructions (`core.PACE`): blocks run in time
     quantum: int = 1  # ticks for which warps then run side by side
+    gives_up: bool = False  # a warp that polls in vain goes on, instead of a deadlock
 
     @property
     def cluster_blocks(self) -> int:
@@ -461,7 +462,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 _OF_THE_BOUND_LAUNCH = (
     *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
     *("shared_base", "shared_bytes", "heap_bytes", "at_once", "registers", "checks_products"),
-    "quantum",
+    *("quantum", "gives_up"),
 )
 
 

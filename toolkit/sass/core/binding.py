@@ -103,7 +103,7 @@ class CoreLaunch(Structure):
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
         "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
-        "u4 notes_requests follows at_once reserved; p under region_ends region_writes work; "
+        "u4 notes_requests follows at_once gives_up; p under region_ends region_writes work; "
         "u8 heap_base heap_bytes; p textures; "
         "u4 texture_count registers checks_products start_ticks; p paces; u8 quantum"
     )

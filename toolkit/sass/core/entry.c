@@ -102,7 +102,8 @@ EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, 
             start_cluster(c, next, kept, kept_count);
             more = 1;
         }
-        if (!more && !expire(c)) note_deadlock(c);
+        if (more || expire(c) || (c->launch->gives_up && leave_loops(c))) continue;
+        note_deadlock(c);
     }
     return c->fault.kind;
 }
