@@ -8,9 +8,11 @@ of other families among them; those of `--test` from all of FILE. Versions of a 
 in the files of `--pairs`, such as the rungs at one shape (`--part recorded`). `--write` writes
 `analysis/comparison/like_launches.py`.
 
-    python -m benchmarks.intervals --shipped --test FILE ... --figure FILE.svg
+    python -m benchmarks.intervals --shipped --test FILE --part second --figure FILE.svg
 
 takes the launches of `like_launches.py` instead, and draws how often intervals of any chance hold.
+These are the parts fit and select on trial, and the first half of public launches
+(`validation/public_launches/recorded/predicted.json`).
 """
 
 from __future__ import annotations
@@ -79,9 +81,10 @@ class Tested:
         return (exp(self.high) - exp(self.low)) / 2
 
 
-def known_of(path: Path) -> Iterator[Known]:
-    """The launches of a file that have both times."""
-    for cells in json.loads(path.read_text(encoding="utf-8")).values():
+def known_of(path: Path, part: str | None = None) -> Iterator[Known]:
+    """The launches of a file, or of one of its parts, that have both times."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    for cells in [document[part]] if part else document.values():
         for cell in cells:
             l2 = L2State(cell.get("l2", L2State.DIRTY))
             measured_s = cell.get(f"measured_{l2}_s")
@@ -241,6 +244,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("files", type=Path, nargs="*", metavar="FILE")
     parser.add_argument("--shipped", action="store_true", help="the launches that predictions use")
+    parser.add_argument("--part", metavar="NAME", help="of the files of --test, such as second")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="of --test, as SVG")
     parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", default=[])
     parser.add_argument(
@@ -248,7 +252,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args(argv)
-    tests = [one for path in chosen.test for one in known_of(path)]
+    tests = [one for path in chosen.test for one in known_of(path, chosen.part)]
     if chosen.shipped:
         table = Table.of(measured_launches(COLUMNS, LAUNCHES))
         print("\n".join(report(judged_by(tests, table), "tested")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -212,7 +213,7 @@ class Call:
             self._kernel(compiled),
             grid=self.grid,
             block=self.block,
-            arguments=rung.arguments(self.seed) if rung else self._made(),
+            arguments=rung.arguments(self.seed) if rung else self.made,
             dynamic_shared_bytes=self.dynamic_shared_bytes,
             samples=sampling,
             l2=self.l2,
@@ -228,7 +229,9 @@ class Call:
         with naming(source):
             return compile_kernel(source, self.kernel, target=self.arch)
 
-    def _made(self) -> list[Argument]:
+    @cached_property
+    def made(self) -> list[Argument]:
+        """The arguments; no launch changes these arrays."""
         return make_arguments(self.arguments, seed=self.seed)
 
     def check(
@@ -263,10 +266,10 @@ class Call:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
         common |= {"kernel": self.kernel, "dynamic_shared_bytes": self.dynamic_shared_bytes}
         if self.script is not None:
-            return common | self.script.launch(self._made(), self.defines)
+            return common | self.script.launch(self.made, self.defines)
         return common | {
             **vars(self.setup),
-            "arguments": self._made(),
+            "arguments": self.made,
             "source": self.code or compiled.result(),
             "grid": self.grid,
             "block": self.block,

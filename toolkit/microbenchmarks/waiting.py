@@ -53,7 +53,7 @@ def _shared_sums(bench: Bench, warps: int, whose: str) -> Measured:
 
 
 def _shared_zeros(bench: Bench, kind: str) -> Measured:
-    return _per_round(bench, "shared_zeros", Geometry.of(1, WARP_SIZE), TYPE=kind)
+    return _per_round(bench, "shared_zeros", Geometry.of(1, WARP_SIZE), np.int32(0), TYPE=kind)
 
 
 def _constants(bench: Bench, count: int, warps: int) -> Measured:
