@@ -84,7 +84,8 @@ def test_the_first_line_says_it(tmp_path: Path) -> None:
     source = tmp_path / "add.cu"
     allocate = "cudaMallocManaged(&out, 4 * n), cudaMalloc(&in, 4 * n)"
     source.write_text(ADD.replace("ALLOCATE", allocate))
-    first = invoke(f"simulate {source} --device h200").stdout.splitlines()[0]
+    said = invoke(f"simulate {source} --device h200")  # type: ignore[no-untyped-call]
+    first = said.stdout.splitlines()[0]
     assert first.startswith("add: ")
     assert "Do not trust the time: out is managed memory" in first
 

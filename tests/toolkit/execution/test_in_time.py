@@ -7,6 +7,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.hardware.sm_constants import constants_of
+from analysis.timing.predicted import Effect
 from toolkit import simulate
 from toolkit.launch.launch import Execution
 from validation.timing.declared import rng
@@ -75,7 +76,7 @@ def test_a_time_of_waits_says_so() -> None:
         bound.basis for bound in found.predicted.bounds if bound.name == "latency"
     )
     costs = {cost.effect: cost.time_s for cost in found.predicted.costs}
-    assert costs["waiting for other blocks"] > 0.5 * found.predicted.time_s
+    assert costs[Effect.OTHER_BLOCKS] > 0.5 * found.predicted.time_s
     np.testing.assert_array_equal(found.outputs[0], np.arange(1, 65))
 
 
