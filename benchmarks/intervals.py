@@ -11,8 +11,6 @@ in the files of `--pairs`, such as the rungs at one shape (`--part recorded`). `
     python -m benchmarks.intervals --shipped --test FILE --part second --figure FILE.svg
 
 takes the launches of `like_launches.py` instead, and draws how often intervals of any chance hold.
-These are the parts fit and select on trial, and the first half of public launches
-(`validation/public_launches/recorded/predicted.json`).
 """
 
 from __future__ import annotations
