@@ -30,7 +30,7 @@ QUANTUM, QUANTUM_OF_SHARED = 64, 4
 # Clocks of the load/store unit for a load of shared memory or an exchange: on an H200, 32 warps
 # that make 8 sums each, at addresses of their own, take 4.6 per sum, in long loops 3.7.
 CLOCKS_OF_SHARED = 2.3
-# Of a launch that executes more, the time of waits is not known: about 10 s of a core.
+# A launch that executes more is not followed to its end: about 10 s of a core.
 MOST_INSTRUCTIONS = 60_000_000
 _SWAPS = {"CAS", "CAST", "EXCH"}
 _AT_L2 = ("LD", "LDG", "ATOM", "ATOMG", "RED", "REDG")
@@ -74,7 +74,7 @@ def clocks_of_waits(
 ) -> float:
     """Clocks until all blocks of a launch have ended that meet as they would in time.
 
-    `bound` is used up. Raises FaultError, also if the launch executes too much.
+    `bound` is used up. Fewer clocks if the launch executes too much. Raises FaultError.
     """
     in_time = replace(
         bound,
