@@ -135,6 +135,13 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "MEET_BY_WAITS": fitted("the ladder, H200"),
         "MOST_IN_STEP": _ENOUGH,
     },
+    "toolkit/execution/in_time.py": {
+        "TICKS QUANTUM QUANTUM_OF_SHARED MOST_INSTRUCTIONS": _ENOUGH,
+        "CLOCKS_OF_SHARED": measured(
+            f"{_PROBES} --only shared_sum_32_warps_own, H200: 3.7 for two in long loops, 4.6 in "
+            "loops of 8"
+        ),
+    },
     "analysis/timing/modelled_sm.py": {
         "FEWEST_L1_LINES": technical("keeps a run of the model going"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),

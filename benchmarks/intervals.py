@@ -7,6 +7,10 @@ Each FILE was written by `benchmarks.prediction_errors --json` or by
 of other families among them; those of `--test` from all of FILE. Versions of a kernel are compared
 in the files of `--pairs`, such as the rungs at one shape (`--part recorded`). `--write` writes
 `analysis/comparison/like_launches.py`.
+
+    python -m benchmarks.intervals --shipped --test FILE --part second --figure FILE.svg
+
+takes the launches of `like_launches.py` instead, and draws how often intervals of any chance hold.
 """
 
 from __future__ import annotations
@@ -24,7 +28,17 @@ from textwrap import wrap
 
 import numpy as np
 
-from analysis.comparison.interval import COVERS, LAUNCH, UNITS, Measured, Table, busy_of, table_of
+from analysis.comparison.interval import (
+    COVERS,
+    LAUNCH,
+    UNITS,
+    Measured,
+    Table,
+    busy_of,
+    measured_launches,
+    table_of,
+)
+from analysis.comparison.like_launches import COLUMNS, LAUNCHES
 from analysis.devices import find_device
 from analysis.hardware.sm_constants import constants_of
 from analysis.l2_state import L2State
@@ -65,9 +79,10 @@ class Tested:
         return (exp(self.high) - exp(self.low)) / 2
 
 
-def known_of(path: Path) -> Iterator[Known]:
-    """The launches of a file that have both times."""
-    for cells in json.loads(path.read_text(encoding="utf-8")).values():
+def known_of(path: Path, part: str | None = None) -> Iterator[Known]:
+    """The launches of a file, or of one of its parts, that have both times."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    for cells in [document[part]] if part else document.values():
         for cell in cells:
             l2 = L2State(cell.get("l2", L2State.DIRTY))
             measured_s = cell.get(f"measured_{l2}_s")
@@ -93,15 +108,22 @@ def known_of(path: Path) -> Iterator[Known]:
             )
 
 
-def judged(launches: Sequence[Known], against: Sequence[Known] | None = None) -> list[Tested]:
-    """Each launch with the interval from `against`, or from the other families among them."""
+def judged(launches: Sequence[Known]) -> list[Tested]:
+    """Each launch with the interval from the other families among them."""
     found, tables = [], dict[str, Table]()
     for one in launches:
-        family = one.family
-        if family not in tables:
-            others = [x.launch for x in against or launches if against or x.family != family]
-            tables[family] = Table.of(others)
-        low, high = tables[family].ends(one.launch.limiter, one.launch.l2, one.launch.busy)
+        if one.family not in tables:
+            others = [x.launch for x in launches if x.family != one.family]
+            tables[one.family] = Table.of(others)
+        found += judged_by([one], tables[one.family])
+    return found
+
+
+def judged_by(tested: Sequence[Known], table: Table) -> list[Tested]:
+    """Each launch with the interval from a table."""
+    found = []
+    for one in tested:
+        low, high = table.ends(one.launch.limiter, one.launch.l2, one.launch.busy)
         found.append(Tested(known=one, low=low, high=high))
     return found
 
@@ -145,6 +167,63 @@ def pair_share(launches: Sequence[Known]) -> tuple[float, int]:
     return apart / (2**0.5 * alone), len(differences)
 
 
+CHANCES = tuple(k / 20 for k in range(2, 20))
+_SIZE, _MARGIN = 360, 48
+_FIGURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}"
+ font-family="sans-serif" font-size="11">
+<rect width="{size}" height="{size}" fill="white"/>
+<path d="M{low} {bottom}H{high}M{low} {bottom}V{top}" stroke="black" fill="none"/>
+<path d="M{low} {bottom}L{high} {top}" stroke="gray" stroke-dasharray="4"/>
+<polyline points="{points}" fill="none" stroke="steelblue" stroke-width="2"/>
+{marks}
+<text x="{middle}" y="{below}" text-anchor="middle">chance that the interval states</text>
+<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">
+share of measured times in it</text>
+<text x="{middle}" y="20" text-anchor="middle">{title}</text>
+</svg>
+"""
+
+
+def held(tested: Sequence[Known], table: Table, covers: float) -> float:
+    """Share of the launches that an interval with this chance holds for."""
+    found = []
+    for one in (known.launch for known in tested):
+        low, high = table.ends(one.limiter, one.l2, one.busy, covers)
+        found.append(low <= one.error <= high)
+    return fmean(found)
+
+
+def figure(tested: Sequence[Known], table: Table) -> str:
+    """How often intervals hold, by the chance that they state, as an SVG."""
+    low, high = _MARGIN, _SIZE - _MARGIN // 2
+
+    def place(share: float) -> float:
+        return round(low + share * (high - low), 1)
+
+    def height(share: float) -> float:
+        return round(_SIZE - place(share), 1)
+
+    points = [(place(one), height(held(tested, table, one))) for one in CHANCES]
+    marks = [
+        f'<text x="{place(one)}" y="{height(0) + 16}" text-anchor="middle">{one:.0%}</text>'
+        f'<text x="{low - 6}" y="{height(one) + 4}" text-anchor="end">{one:.0%}</text>'
+        for one in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    ]
+    marks += [f'<circle cx="{x}" cy="{y}" r="3" fill="steelblue"/>' for x, y in points]
+    return _FIGURE.format(
+        size=_SIZE,
+        low=low,
+        high=high,
+        middle=_SIZE // 2,
+        bottom=height(0),
+        top=height(1),
+        below=_SIZE - 8,
+        points=" ".join(f"{x},{y}" for x, y in points),
+        marks="\n".join(marks),
+        title=f"{len(tested)} launches of public programs, NVIDIA H200",
+    )
+
+
 def written(launches: Sequence[Known], share: float) -> str:
     head = TABLE.read_text(encoding="utf-8").partition("# Half width")[0]
     lines = table_of(one.launch for one in launches)
@@ -161,21 +240,31 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("files", type=Path, nargs="*", metavar="FILE")
+    parser.add_argument("--shipped", action="store_true", help="the launches that predictions use")
+    parser.add_argument("--part", metavar="NAME", help="of the files of --test, such as second")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="of --test, as SVG")
     parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", default=[])
     parser.add_argument(
         "--pairs", type=Path, nargs="+", metavar="FILE", default=[], help="of versions of kernels"
     )
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args(argv)
+    tests = [one for path in chosen.test for one in known_of(path, chosen.part)]
+    if chosen.shipped:
+        table = Table.of(measured_launches(COLUMNS, LAUNCHES))
+        print("\n".join(report(judged_by(tests, table), "tested")))
+        if chosen.figure:
+            chosen.figure.write_text(figure(tests, table), encoding="utf-8")
+        return
     launches = [one for path in chosen.files for one in known_of(path)]
     rows = judged(launches)
     print("\n".join(report(rows, "other families")))
     share, pairs = pair_share([one for path in chosen.pairs for one in known_of(path)])
     print(f"versions of one kernel: {share:.2f} of the width of independent errors, {pairs} pairs")
-    tests = [one for path in chosen.test for one in known_of(path)]
     if tests:
-        print("\n".join(report(judged(tests, launches), "tested")))
+        table = Table.of([one.launch for one in launches])
+        print("\n".join(report(judged_by(tests, table), "tested")))
     if chosen.write:
         TABLE.write_text(written(launches, min(1.0, share)), encoding="utf-8")
 

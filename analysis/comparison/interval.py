@@ -94,7 +94,9 @@ class Table:
             errors=np.array([one.error for one in launches]),
         )
 
-    def ends(self, limiter: Resource, l2: L2State, busy: Iterable[float]) -> tuple[float, float]:
+    def ends(
+        self, limiter: Resource, l2: L2State, busy: Iterable[float], covers: float = COVERS
+    ) -> tuple[float, float]:
         """Ends of the interval, in log(measured / predicted), of a launch like this."""
         difference = self.busy - np.fromiter(busy, np.float64)
         difference[:, -1] *= LAUNCH_WEIGHT
@@ -102,13 +104,13 @@ class Table:
         distance += OTHER_LIMITER * (self.limiters != UNITS.index(limiter))
         distance += OTHER_STATE * (self.states != list(L2State).index(l2))
         alike = np.sort(self.errors[np.argsort(distance, kind="stable")[:NEIGHBOURS]])
-        return quantiles_of(alike)
+        return quantiles_of(alike, covers)
 
 
-def quantiles_of(errors: NDArray[np.float64]) -> tuple[float, float]:
-    """Ends that the next error lies between with a chance of COVERS, if it is like these."""
+def quantiles_of(errors: NDArray[np.float64], covers: float = COVERS) -> tuple[float, float]:
+    """Ends that the next error lies between with a chance of `covers`, if it is like these."""
     places = np.arange(1, len(errors) + 1) / (len(errors) + 1)
-    low, high = np.interp([(1 - COVERS) / 2, (1 + COVERS) / 2], places, errors)
+    low, high = np.interp([(1 - covers) / 2, (1 + covers) / 2], places, errors)
     return min(0.0, float(low)), max(0.0, float(high))
 
 

@@ -104,6 +104,15 @@ CAUSES = (
         more=_LIMITS,
     ),
     _cause(
+        Effect.OTHER_BLOCKS,
+        "Blocks wait until other blocks have written a flag, a sum or a lock.",
+        "A value takes over 400 clocks from block to block, and over 800 more with two fences.",
+        "More work between two waits, fewer blocks in the chain, or a second launch remove it.",
+        "timing.md#The whole launch",
+        also=("look-back", "grid barrier", "spin lock"),
+        more=_LIMITS,
+    ),
+    _cause(
         Effect.CONSTANTS,
         "Lanes of one warp load different words of constant memory by an index in a register.",
         "The constant cache serves one word per pass, so that 32 words take 32 passes.",

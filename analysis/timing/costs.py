@@ -101,6 +101,8 @@ class Pricing:
         if self.runs.atomics is not None:
             atomics_s = scene.atomics_share * self.runs.atomics.time_s
             least = max(least, atomics_s * scene.sm.clock_hz)
+        if scene.waits_for_blocks:
+            least = max(least, scene.sm.work.clocks_of_waits)
         return SceneTime(clocks=max(clocks, least), roofs=roofs, lost=lost)
 
     @cached_property

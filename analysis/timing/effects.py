@@ -41,7 +41,8 @@ class Scene:
     `changes`: fields of the machine that are replaced. `code`: machine code with the clocks of the
     SM. `is_coupled`: requests wait for DRAM because other SMs request the same lines. `is_spread`:
     the work of the blocks is spread evenly over all SMs. `atomics_share`: of the time that L2
-    needs for atomic operations.
+    needs for atomic operations. `waits_for_blocks`: the launch takes the time that its
+    blocks wait for each other.
     """
 
     sm: ModelledSm
@@ -50,6 +51,7 @@ class Scene:
     is_coupled: bool = True
     is_spread: bool = False
     atomics_share: float = 1.0
+    waits_for_blocks: bool = True
 
     def with_machine(self, **changes: Any) -> Scene:
         return replace(self, changes={**self.changes, **changes})
@@ -305,6 +307,12 @@ REMOVABLE = (
         removed=lambda scene: replace(
             scene.with_machine(atomic_latency=REMOVED), atomics_share=0.0
         ),
+        moves_roof=True,
+    ),
+    Removable(
+        effect=Effect.OTHER_BLOCKS,
+        is_present=lambda scene: scene.sm.work.clocks_of_waits > 0,
+        removed=lambda scene: replace(scene, waits_for_blocks=False),
         moves_roof=True,
     ),
     Removable(

@@ -31,12 +31,10 @@ LAUNCH = "the time that CUDA events measure around an empty launch"
 
 def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
     """Lower bounds on the time of a launch, by resource."""
-    sm, total, c, work = runs.sm, runs.total, runs.sm.constants, runs.sm.work
+    sm, total, c = runs.sm, runs.total, runs.sm.constants
     halves = SCHEDULERS * c.fma_halves
     fp32, l1 = total.multiply_adds / halves, total.load_store - total.shared
     dram_bytes = sm.below_l1_s[1] * sm.dram_rate
-    rounds = work.of_sm.rounds if work.of_sm else sm.blocks / sm.resident
-    first, later = (clocks * work.weight for clocks in runs.latency_of_a_block)
 
     def bound(name: Resource, clocks: float, basis: str) -> TimeBound:
         return TimeBound(name=name, time_s=clocks / sm.clock_hz, basis=basis)
@@ -69,12 +67,21 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
             basis=f"{dram_bytes:,.0f} bytes at {sm.dram_rate / 1e9:,.0f} GB/s, "
             f"{sm.dirty_bytes:,.0f} of them to write back lines that were dirty before the launch",
         ),
-        bound(
-            Resource.LATENCY,
-            first + (rounds - 1) * later if rounds > 1 else rounds * first,
-            f"a block takes at least {first:,.0f} clocks, in later waves {later:,.0f}; "
-            f"{_many(rounds, 'wave')} of {_many(sm.resident, 'block')} per SM",
-        ),
+        bound(Resource.LATENCY, *_of_latency(runs)),
+    )
+
+
+def _of_latency(runs: ModelRuns) -> tuple[float, str]:
+    """Clocks and basis of the longest path: through the waves of an SM, or from block to block."""
+    sm, work = runs.sm, runs.sm.work
+    rounds = work.of_sm.rounds if work.of_sm else sm.blocks / sm.resident
+    first, later = (clocks * work.weight for clocks in runs.latency_of_a_block)
+    clocks = first + (rounds - 1) * later if rounds > 1 else rounds * first
+    if work.clocks_of_waits > clocks:
+        return work.clocks_of_waits, "blocks wait for each other, as they meet in time"
+    return clocks, (
+        f"a block takes at least {first:,.0f} clocks, in later waves {later:,.0f}; "
+        f"{_many(rounds, 'wave')} of {_many(sm.resident, 'block')} per SM"
     )
 
 

@@ -76,7 +76,7 @@ class ModelRuns:
         busy = found.load_store, found.constants, found.issued / SCHEDULERS
         below_s = (*self.sm.below_l1_s, self.atomics.time_s if self.atomics else 0.0)
         least = (*busy, *(time_s * self.sm.clock_hz for time_s in below_s))
-        return replace(found, clocks=max(clocks, *least))
+        return replace(found, clocks=max(clocks, *least, self.sm.work.clocks_of_waits))
 
     @property
     def slowdown(self) -> float:

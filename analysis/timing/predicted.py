@@ -64,6 +64,7 @@ class Effect(Vocabulary):
     UNCOALESCED = "uncoalesced accesses"
     LOCAL_MEMORY = "local memory"
     ATOMICS = "atomics at L2"
+    OTHER_BLOCKS = "waiting for other blocks"
     CONSTANTS = "constants at addresses in registers"
     DIVERGENCE = "divergent warps"
     BARRIERS = "waiting at barriers"

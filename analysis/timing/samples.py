@@ -80,6 +80,8 @@ class Whole(Sample):
     """Blocks that are replayed completely."""
 
     streams: Streams
+    #: instructions of these blocks as they are counted, if loops repeat more often in time
+    counted: int | None = None
 
     most_waves: ClassVar[int] = 4
     waves_apart: ClassVar[int] = 4

@@ -90,6 +90,8 @@ class Work:
     #: counts of each instruction of the code over all blocks; empty: costs are not divided
     instructions: Sequence[CountedInstruction] = ()
     atomics: AtomicOperations | None = None  #: on global memory
+    #: clocks until all blocks have ended that wait for each other, if nothing else takes time
+    clocks_of_waits: float = 0.0
     local_bytes_per_block: float = 0.0  #: local memory that an average block accesses
     of_sm: OneSm | None = None  #: blocks of the modelled SM, if those of other SMs differ from them
 

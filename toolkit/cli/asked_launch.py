@@ -51,6 +51,7 @@ class AskedOptions:
     arguments: tuple[str | None, ...]
     declared: tuple[Declared, ...] | None = None
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  #: why its time is not to be trusted
 
 
 @contextmanager
@@ -282,6 +283,7 @@ def _filled(
         arguments=tuple(arguments),
         declared=proposed.declared,
         notes=tuple(proposed.notes(Path(launch.source).name)),
+        doubts=tuple(proposed.doubts),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -26,7 +27,6 @@ from toolkit.cli.argument_syntax import (
 )
 from toolkit.cli.settings import make_settings
 from toolkit.execution.block_plan import Blocks
-from toolkit.execution.completed_request import SIZES_GUESSED
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import (
@@ -66,7 +66,7 @@ class Call:
     `rung` by its name has no arguments here: those follow from its shape and the seed.
     `script` is set for a kernel of a Python file. `inner_lines` is as for `simulate`.
     `constants` is the file of --constants, `l2` what the launch finds in L2. `notes` say what host
-    code told of the launch; `has_guessed_sizes` where arrays are as large as addresses imply.
+    code told of the launch; `doubts` say why its time is not to be trusted.
     """
 
     source: Path
@@ -98,7 +98,7 @@ class Call:
     code: Kernel | None = None
     source_dirs: Sequence[str] = ()
     notes: tuple[str, ...] = ()
-    has_guessed_sizes: bool = False
+    doubts: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -181,11 +181,10 @@ class Call:
 
     def _with_notes(self, execution: Execution) -> Execution:
         """The result, which also says where the launch is from, and which sizes are guessed."""
-        doubts = [SIZES_GUESSED] if self.has_guessed_sizes else []
         return replace(
             execution,
             notes=(*self.notes, *execution.notes),
-            uncertainty=". ".join(filter(None, [*doubts, execution.uncertainty])),
+            uncertainty=". ".join(filter(None, [*self.doubts, execution.uncertainty])),
         )
 
     def as_launched(self, geometry: Geometry | None) -> Call:
@@ -214,7 +213,7 @@ class Call:
             self._kernel(compiled),
             grid=self.grid,
             block=self.block,
-            arguments=rung.arguments(self.seed) if rung else self._made(),
+            arguments=rung.arguments(self.seed) if rung else self.made,
             dynamic_shared_bytes=self.dynamic_shared_bytes,
             samples=sampling,
             l2=self.l2,
@@ -230,7 +229,9 @@ class Call:
         with naming(source):
             return compile_kernel(source, self.kernel, target=self.arch)
 
-    def _made(self) -> list[Argument]:
+    @cached_property
+    def made(self) -> list[Argument]:
+        """The arguments; no launch changes these arrays."""
         return make_arguments(self.arguments, seed=self.seed)
 
     def check(
@@ -265,10 +266,10 @@ class Call:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
         common |= {"kernel": self.kernel, "dynamic_shared_bytes": self.dynamic_shared_bytes}
         if self.script is not None:
-            return common | self.script.launch(self._made(), self.defines)
+            return common | self.script.launch(self.made, self.defines)
         return common | {
             **vars(self.setup),
-            "arguments": self._made(),
+            "arguments": self.made,
             "source": self.code or compiled.result(),
             "grid": self.grid,
             "block": self.block,

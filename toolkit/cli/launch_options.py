@@ -30,6 +30,7 @@ from toolkit.cli.launch_source import (
 from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.cli.settings import parse_settings
+from toolkit.execution.completed_request import SIZES_GUESSED
 from toolkit.execution.guessed_sizes import guessed_arrays
 from toolkit.execution.simulator import MAX_INSTRUCTIONS
 from toolkit.frontends.script_names import is_script
@@ -60,7 +61,8 @@ def call_of(
     `compiled` is its source (`compiled_beside`). Raises as `parse_call` does.
     """
     if all(one is not None for one in asked.arguments):
-        return replace(parse_call(asked.launch, saves, here), notes=asked.notes)
+        call = parse_call(asked.launch, saves, here)
+        return replace(call, notes=asked.notes, doubts=asked.doubts)
     declared = asked.declared or ()
     known = [k for k, one in enumerate(asked.arguments) if one is not None]
     texts = [asked.arguments[k] or "" for k in known]
@@ -85,7 +87,7 @@ def call_of(
     return replace(
         parse_call(replace(asked.launch, arguments=written), saves, here),
         notes=(*asked.notes, found.note),
-        has_guessed_sizes=True,
+        doubts=(*asked.doubts, SIZES_GUESSED),
     )
 
 

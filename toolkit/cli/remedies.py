@@ -9,7 +9,6 @@ from typing import Any
 from analysis.errors import InputError
 from reports.sections.remedies import remedies_notes, remedies_table
 from reports.text import many
-from toolkit.cli.argument_syntax import make_arguments
 from toolkit.cli.call import Call, SimulatedCall
 from toolkit.cli.output import write
 from toolkit.cli.progress import SimulationProgress
@@ -34,7 +33,7 @@ def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
         grid=call.grid,
         block=call.block,
         dynamic_shared_bytes=call.dynamic_shared_bytes,
-        arguments=make_arguments(call.arguments, seed=call.seed),
+        arguments=call.made,
         device=call.device,
         arch=call.arch,
         defines=call.defines,

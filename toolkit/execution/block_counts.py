@@ -6,6 +6,7 @@ The executed blocks are all blocks, a few that represent all (`observation`), or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import ceil
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import UnavailableError
+from analysis.hardware.sm_constants import constants_of
 from analysis.records.counters import InstructionCounts
 from analysis.records.profile import FirstRequest
 from analysis.sm import FLAG, IN_L2, Streams
@@ -33,6 +35,13 @@ from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
 from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
 from toolkit.execution.estimate import Estimate
 from toolkit.execution.executed import NoPlanError
+from toolkit.execution.in_time import (
+    MOST_INSTRUCTIONS,
+    clocks_of_waits,
+    meets_others,
+    repeats_sums,
+    with_meeting_warps,
+)
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.observation import Observable, Observed, observed
 from toolkit.execution.predict import streams_of
@@ -52,6 +61,7 @@ from toolkit.execution.sampling import (
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.traffic import Asked, Residence
+from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, BoundLaunch, FaultError, Run, one_by_one
@@ -190,11 +200,35 @@ class RecordedCounts(LaunchCounts):
             raise UnavailableError(
                 f"a block that is executed without the blocks before it stops: {where}"
             ) from None
+        counted = streams.executed
+        if repeats_sums(translated.kernel):
+            streams = self._in_time(translated.kernel, residence, replay.blocks) or streams
         streams = streams.with_common()
         if self.exchange is not None:
             flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
             streams = streams.with_mark(IN_L2, self.exchange.lines).with_mark(FLAG, flags)
-        return Whole(streams=streams)
+        return Whole(streams=streams, counted=counted)
+
+    def _in_time(
+        self, kernel: Kernel, residence: Residence, blocks: Sequence[int]
+    ) -> Streams | None:
+        """Streams of `blocks` whose warps meet as in time; None if they execute too much."""
+        constants = constants_of(residence.device)
+        clock_hz = residence.device.clock_under_load_hz(0.0)
+        launch = with_meeting_warps(self.again(), kernel, constants, clock_hz)
+        with suppress(UnavailableError, FaultError):
+            return streams_of(launch, blocks)
+        return None
+
+    def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float | None:
+        executed = int(self.counts["executed"].sum())
+        if not meets_others(kernel) or executed > MOST_INSTRUCTIONS:
+            return None
+        constants, hertz = constants_of(residence.device), residence.device.clock_under_load_hz(0.0)
+        try:
+            return clocks_of_waits(self.again(), kernel, constants, hertz)
+        except FaultError:
+            return None
 
     def _streams(self, bound: BoundLaunch, blocks: Sequence[int]) -> Streams:
         """Streams of `blocks`. If these wait for other blocks, all blocks are executed.

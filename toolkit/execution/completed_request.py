@@ -37,7 +37,7 @@ class CompletedRequest:
     request: LaunchRequest
     kernel: Kernel
     notes: tuple[str, ...] = ()
-    has_guessed_sizes: bool = False
+    doubts: tuple[str, ...] = ()  #: why its time is not to be trusted
 
 
 def completed(
@@ -145,7 +145,7 @@ def _filled(
         request=replace(filled, arguments=whole),
         kernel=kernel,
         notes=tuple(notes),
-        has_guessed_sizes=bool(guessed),
+        doubts=(*proposed.doubts, *([SIZES_GUESSED] if guessed else [])),
     )
 
 

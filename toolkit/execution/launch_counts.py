@@ -19,6 +19,7 @@ from toolkit.execution.replay import Replay
 from toolkit.execution.sampling import Estimates
 from toolkit.execution.schedule import Schedule
 from toolkit.execution.traffic import Asked, Residence
+from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.translate import Translated
 
 
@@ -81,6 +82,14 @@ class LaunchCounts(ABC):
     @property
     def atomics(self) -> AtomicOperations | None:
         """Atomic operations of the launch on global memory, None if there are none."""
+        return None
+
+    def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float | None:
+        """Clocks until all blocks have ended, if they wait for each other and nothing else counted.
+
+        None if they do not wait, or if this is not known.
+        """
+        del kernel, residence
         return None
 
     def flop(self, instructions: Sequence[InstructionCounts]) -> int:

@@ -138,6 +138,7 @@ class CountedLaunch:
             self._sample(),
             self.counts.flop(self.instructions),
             self.counts.atomics,
+            self._clocks_of_waits,
         )
 
     def _key(self, traffic: Traffic) -> Mapping[str, object]:
@@ -154,6 +155,10 @@ class CountedLaunch:
             "replayed": self._replay,
             **known,
         }
+
+    @cached_property
+    def _clocks_of_waits(self) -> float:
+        return self.counts.clocks_of_waits(self.kernel, self.residence) or 0.0
 
     @cached_property
     def _facts(self) -> ScheduleFacts:

@@ -88,6 +88,7 @@ def work_of(
     sample: Sample,
     flop: int,
     atomics: AtomicOperations | None = None,
+    clocks_of_waits: float = 0.0,
 ) -> Work:
     """Input of the timing model for a launch.
 
@@ -100,7 +101,8 @@ def work_of(
     if weight is None:
         (streams,) = sample.replayed
         executed = sum(one.executed for one in instructions)
-        weight = executed / replay.busy_blocks / (streams.executed / streams.blocks)
+        counted = getattr(sample, "counted", None) or streams.executed
+        weight = executed / replay.busy_blocks / (counted / streams.blocks)
     return Work(
         code=machine_code(kernel, counts),
         sample=sample,
@@ -120,6 +122,7 @@ def work_of(
         exchanged=replay.exchanged,
         finish_at_different_times=finish_at_different_times(kernel, geometry, replay),
         atomics=atomics,
+        clocks_of_waits=clocks_of_waits,
         local_bytes_per_block=sample.replayed[0].local_bytes_per_block,
         of_sm=replay.of_sm,
         instructions=instructions,

@@ -80,7 +80,10 @@ def modelled_execution(
         found["traffic_basis"] = f"modelled for {device.name}: {counts.traffic_basis}"
     if isinstance(time, Predicted):
         found |= {"predicted": time, "prediction_basis": f"{time.basis}{replayed}"}
-        reasons = [*doubts(execution.instructions), execution.uncertainty]
+        reasons = [
+            *doubts(translated.kernel, execution.instructions, execution.requests),
+            execution.uncertainty,
+        ]
         found["uncertainty"] = ". ".join(filter(None, reasons))
     else:
         found["prediction_basis"] = f"not predicted: {time}"

@@ -17,7 +17,7 @@ from analysis.problem import Gemm
 from analysis.records.launch import COMPILER
 from analysis.timing.predicted import Explanation
 from toolkit.execution.block_plan import Blocks
-from toolkit.execution.completed_request import SIZES_GUESSED, completed
+from toolkit.execution.completed_request import completed
 from toolkit.execution.launch_request import LaunchRequest
 from toolkit.execution.residency import residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -253,11 +253,10 @@ def simulate(
         if predict:
             simulator = _on_a_device(simulator, compiled.limits_of, constants)
         found = simulator.run(compiled, *launched)
-    doubts = [SIZES_GUESSED] if whole.has_guessed_sizes else []
     found = replace(
         found,
         notes=(*whole.notes, *found.notes),
-        uncertainty=". ".join(filter(None, [*doubts, found.uncertainty])),
+        uncertainty=". ".join(filter(None, [*whole.doubts, found.uncertainty])),
     )
     if prepared is not None:
         notes = (*found.notes, *prepared.notes)

@@ -53,7 +53,14 @@ from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.variable_names import variable_name
 from toolkit.sass.faults import describe, describe_unaccessed, describe_unwritten
-from toolkit.sass.machine import BoundLaunch, FaultError, Run, available_cores, run_blocks
+from toolkit.sass.machine import (
+    DEADLOCK,
+    BoundLaunch,
+    FaultError,
+    Run,
+    available_cores,
+    run_blocks,
+)
 from toolkit.sass.module_variables import describe_unset, outputs_of
 from toolkit.sass.printed import joined_records, text_of
 from toolkit.sass.regions import Flow, Regions
@@ -124,13 +131,7 @@ class Simulator:
         selection = self._selection(translated, bound, arguments)
         started = time.perf_counter()
         try:
-            counted = counted_blocks(
-                bound,
-                selection,
-                partial(self._followed, bound),
-                self._few_followed(bound),
-                partial(self._before_all, cubin.name, bound, selection.trial),
-            )
+            counted = self._counted(cubin, bound, selection)
         except FaultError as error:
             failed = LaunchError(describe(error.fault, translated, bound))
             failed.printed = error.printed
@@ -177,6 +178,31 @@ class Simulator:
             counted,
             residence,
             explanation=self.explanation,
+        )
+
+    def _counted(
+        self, cubin: Kernel, bound: BoundLaunch, selection: BlockSelection
+    ) -> RecordedCounts:
+        """Counts of a launch. If its outputs are not wanted, loops that poll in vain end."""
+        try:
+            return self._counted_once(cubin, bound, selection)
+        except FaultError as error:
+            if error.fault.kind != DEADLOCK or self.outputs or not selection.waits:
+                raise
+        bound.restore()
+        again = selection.again
+        giving_up = replace(selection, again=lambda: replace(again(), gives_up=True))
+        return self._counted_once(cubin, replace(bound, gives_up=True), giving_up)
+
+    def _counted_once(
+        self, cubin: Kernel, bound: BoundLaunch, selection: BlockSelection
+    ) -> RecordedCounts:
+        return counted_blocks(
+            bound,
+            selection,
+            partial(self._followed, bound),
+            self._few_followed(bound),
+            partial(self._before_all, cubin.name, bound, selection.trial),
         )
 
     def _symbols(self, cubin: Kernel, bound: BoundLaunch) -> dict[str, NDArray[np.generic]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -29,6 +29,13 @@ _ALLOCATIONS = {
     "cudaMallocHost": 1,
     "cudaHostAlloc": 1,
     "hipMalloc": 1,
+}
+# What else than memory of the GPU an allocation may be.
+_ELSEWHERE = {
+    "cudaMallocManaged": "managed memory",
+    "cudaMallocHost": "memory of the host",
+    "cudaHostAlloc": "memory of the host",
+    "cudaHostGetDevicePointer": "memory of the host",
 }
 _VECTOR = re.compile(
     r"(?:thrust::|std::)?(?:\w+::)*(?:device|host|universal)?_?vector\s*<\s*(.+)>$"
@@ -62,6 +69,19 @@ class Arrays:
         if base.type != "identifier":
             raise UnknownValueError
         return self._of_name(base, path, place, frame, depth - 1)
+
+    def elsewhere(self, node: Node, place: Place) -> str:
+        """What other memory than that of the GPU a pointer is of, "" if host code says nothing."""
+        base, path = path_of(uncast(node))
+        if base.type != "identifier":
+            return ""
+        variable = self.unit.variable(text_of(base), place)
+        found = (
+            kind
+            for name, kind in _ELSEWHERE.items()
+            for call in self._calls_for(variable, path, (name,))
+        )
+        return next(found, "")
 
     def _of_call(self, node: Node, place: Place, frame: Frame, depth: int) -> int:
         function, listed = (node.child_by_field_name(x) for x in ("function", "arguments"))
@@ -133,10 +153,16 @@ class Arrays:
 
     def _allocations(self, variable: Variable, path: str, frame: Frame) -> Iterator[int | None]:
         """Bytes of each allocation of a pointer, None if they are not known."""
+        for call in self._calls_for(variable, path, _ALLOCATIONS):
+            yield self._size(call_arguments(call.node)[1], call, frame)
+        yield from self._by_functions(variable, path, frame)
+
+    def _calls_for(
+        self, variable: Variable | None, path: str, names: Container[str]
+    ) -> Iterator[Call]:
+        """Calls of these functions that get the address of a pointer first."""
         for call in self.unit.calls:
-            if call.name not in _ALLOCATIONS:
-                continue
-            nodes = call_arguments(call.node)
+            nodes = call_arguments(call.node) if call.name in names else []
             if len(nodes) < 2:
                 continue
             target = uncast(nodes[0])
@@ -146,10 +172,8 @@ class Arrays:
             base, own = path_of(inner) if inner is not None else (target, "")
             if base.type != "identifier" or own != path:
                 continue
-            if self.unit.variable(text_of(base), call.place) is not variable:
-                continue
-            yield self._size(nodes[1], call, frame)
-        yield from self._by_functions(variable, path, frame)
+            if self.unit.variable(text_of(base), call.place) is variable:
+                yield call
 
     def _size(self, node: Node, call: Call, frame: Frame) -> int | None:
         """Bytes of one allocation."""

@@ -46,6 +46,7 @@ class HostArgument:
     struct: np.void | None = None
     bytes: int | None = None
     element: str | None = None
+    elsewhere: str = ""  #: "managed memory" or other memory than that of the GPU
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +295,10 @@ class _Reading:
         except UnknownValueError:
             size = None
         return HostArgument(
-            text=text, bytes=size, element=_pointed_to(inner, self.unit, self.call.place)
+            text=text,
+            bytes=size,
+            element=_pointed_to(inner, self.unit, self.call.place),
+            elsewhere=arrays.elsewhere(node, self.call.place),
         )
 
 

@@ -6,7 +6,7 @@ What the caller gives wins, one value by one. What nobody knows is named, with i
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +79,16 @@ class Proposed:
             lines = words.listing([str(one) for one in self.others])
             found.append(f"it is launched in line {lines} too: --launch LINE takes another")
         return found
+
+    @property
+    def doubts(self) -> Iterator[str]:
+        """Why a predicted time is not to be trusted, by what host code says of the arrays."""
+        of_host = self.launch.arguments if self.launch else ()
+        for position, parameter in enumerate(self.declared or ()):
+            told = of_host[position].elsewhere if position < len(of_host) else ""
+            if told and position in {*self.arguments, *self.missing}:
+                name = parameter.name or f"argument {position}"
+                yield f"Do not trust the time: {name} is {told}, and the model has it on the GPU"
 
     def open_facts(self, guessed: Container[int]) -> dict[int | str, str]:
         """What nobody says and nothing implies, by position of the parameter, and its words.

@@ -85,7 +85,7 @@ class Bench:
         self._images |= {probe.name: image for probe in probes}
 
     def compiled(
-        self, source: str, kernel: str, suffix: str = "", **macros: int
+        self, source: str, kernel: str, suffix: str = "", **macros: int | str
     ) -> tuple[bytes, str]:
         """Machine code by NVRTC, or by nvcc where that is not installed, and which it was."""
         how: dict[str, Any] = {"name": "probes.cu", "defines": macros, "options": ()}
@@ -98,7 +98,7 @@ class Bench:
                 raise
             return self.gpu.load(source, kernel, **how).cubin.image, nvcc_version()
 
-    def kernel(self, source: str, name: str, suffix: str = "", **macros: int) -> LoadedKernel:
+    def kernel(self, source: str, name: str, suffix: str = "", **macros: int | str) -> LoadedKernel:
         """A kernel that is no probe."""
         key = f"{name}{macros}"
         if key not in self._kernels:

@@ -11,11 +11,11 @@ from toolkit.microbenchmarks.record import Measured, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("waiting.cu")
-MACROS = {"FENCES": 1, "COUNT": 2}
+MACROS: dict[str, int | str] = {"FENCES": 1, "COUNT": 2, "TYPE": "float"}
 
 
 def _per_round(
-    bench: Bench, name: str, geometry: Geometry, *arguments: object, **macros: int
+    bench: Bench, name: str, geometry: Geometry, *arguments: object, **macros: int | str
 ) -> Measured:
     """Clocks per round of the slowest warp of the first block."""
     kernel = bench.kernel(SOURCE, name, "", **(MACROS | macros))
@@ -50,6 +50,10 @@ def _shared_sums(bench: Bench, warps: int, whose: str) -> Measured:
     geometry = Geometry.of(1, WARP_SIZE * warps)
     is_common = np.int32(whose == "common")
     return _per_round(bench, "shared_sums", geometry, is_common).scaled(1 / warps)
+
+
+def _shared_zeros(bench: Bench, kind: str) -> Measured:
+    return _per_round(bench, "shared_zeros", Geometry.of(1, WARP_SIZE), np.int32(0), TYPE=kind)
 
 
 def _constants(bench: Bench, count: int, warps: int) -> Measured:
@@ -88,6 +92,13 @@ BENCHMARKS = (
         _shared_sums,
         warps=(1, 2, 4, 8, 32),
         whose=("own", "common"),
+    ),
+    *each(
+        "shared_zero_{kind}_cycles",
+        "cycles per warp request",
+        "one warp adds zeros to one {kind} in shared memory",
+        _shared_zeros,
+        kind=("float", "double"),
     ),
     *each(
         "ffma_{count}_constants_{warps}_warps_cycles",

@@ -117,6 +117,11 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
         "reach the same address",
         _is_atomic,
     ),
+    Effect.OTHER_BLOCKS: _said(
+        Effect.OTHER_BLOCKS,
+        "let fewer blocks wait for each other: give each block more work between two waits, or "
+        "end the launch and start another one",
+    ),
     Effect.CONSTANTS: _said(
         Effect.CONSTANTS,
         "read what lanes index differently from shared or global memory instead of constants",

@@ -98,6 +98,9 @@ class BoundLaunch:
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
     registers: int = 0  # of each thread at the start
     textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
+    paces: NDArray[Any] | None = None  # of instructions (`core.PACE`): blocks run in time
+    quantum: int = 1  # ticks for which warps then run side by side
+    gives_up: bool = False  # a warp that polls in vain goes on, instead of a deadlock
 
     @property
     def cluster_blocks(self) -> int:
@@ -191,6 +194,20 @@ def run_blocks(
             return _with_work(runs, blocks, work)
         runs = [_run_range(launch, bound, budget, advance, stop, chosen, cores)]
         return _with_work(runs, blocks, work)
+
+
+def ticks_in_time(bound: BoundLaunch, start: int, max_instructions: int) -> int:
+    """Ticks until all blocks have ended that run in time; `start`: until a later block begins.
+
+    Fewer if they execute more than `max_instructions`. Raises as `run_blocks` does.
+    """
+    with launched(bound) as launch:
+        launch.start_ticks = start
+        with worker_handles(launch, 1, max_instructions) as (handles, counts):
+            drive(launch, handles, iter([range(bound.clusters)]), lambda done: None)
+            if faults_of(handles[0])[0].kind != LIMIT:
+                _checked(handles, handles, counts, bound)
+            return int(core.library().core_now(handles[0]))
 
 
 def one_by_one(blocks: Iterable[int]) -> list[range]:
@@ -446,6 +463,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 _OF_THE_BOUND_LAUNCH = (
     *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
     *("shared_base", "shared_bytes", "heap_bytes", "at_once", "registers", "checks_products"),
+    *("quantum", "gives_up"),
 )
 
 
@@ -479,6 +497,8 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
         launch.under = bound.regions.under.ctypes.data
         launch.region_ends = bound.regions.ends.ctypes.data
         launch.region_writes = bound.regions.writes.ctypes.data
+    if bound.paces is not None:
+        launch.paces = bound.paces.ctypes.data
     if bound.textures is not None:
         launch.textures, launch.texture_count = bound.textures.ctypes.data, len(bound.textures)
     for number, data in bound.banks.items():

@@ -8,6 +8,11 @@ place of the CUDA runtime, with the arguments of their own `make run`, and with 
 smaller. A second run goes on where the first one ended. `captured.jsonl` gets a line per launch, or
 the reason why a program or launch is left out, and `cubins` the machine code.
 
+    python -m validation.public_launches.capture FOLDER --listed [--half first]
+
+compiles the programs of the list alone, and fills `cubins` without running them. It names those
+whose machine code is another one than that of the list, as another version of nvcc writes it.
+
 A launch is eligible if its arguments follow rules (`arguments`), its arrays have 64 KiB to 512 MiB,
 it needs no texture, tensor core or cooperative launch, and is no matrix product.
 """
@@ -15,6 +20,7 @@ it needs no texture, tensor core or cooperative launch, and is no matrix product
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -36,7 +42,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import kernel_of_machine_code
 from validation.public_launches.arguments import LENGTHS, NoRuleError, rule_of
-from validation.public_launches.listed import SEED
+from validation.public_launches.listed import HALVES, SEED, Half, listed
 
 ARCH = "sm_90"
 RUNTIME = Path(__file__).with_name("recording_runtime.cpp")
@@ -55,6 +61,8 @@ MOST_THREADS = 2**28
 _REFUSED = re.compile(r"\b(?:HMMA|IMMA|DMMA|QGMMA|HGMMA|WGMMA|TEX|TLD|SUST|SULD)\b")
 SMALLER, LEAST_SIZE = 8, 512
 COMPILE_LIMIT_S, RUN_LIMIT_S = 60, 25
+REBUILD_LIMIT_S = 600
+OF_FOLDER = b"_INTERNAL_"  # begins names that nvcc makes from the folder of a source
 MOST_MEMORY_BYTES = 12 * 2**30
 
 
@@ -175,7 +183,7 @@ def _listed(program: Program, captured: dict[str, Any], kernel: Kernel) -> dict[
         "program_arguments": captured["program_arguments"],
         "family": program.name.lower(),
         "kernel": captured["kernel"],
-        "cubin": f"{program.key}.{_digest(kernel.image)}.cubin",
+        "cubin": _cubin_name(program, kernel.image),
         "grid": grid,
         "block": block,
         "shared": captured["shared"],
@@ -198,10 +206,8 @@ def _rule_of_symbol(described: dict[str, Any]) -> dict[str, Any]:
     raise NoRuleError("content of a variable")
 
 
-def _digest(image: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(image).hexdigest()[:12]
+def _cubin_name(program: Program, image: bytes) -> str:
+    return f"{program.key}.{hashlib.sha256(image).hexdigest()[:12]}.cubin"
 
 
 def _kernels(main: Path) -> Iterator[tuple[str, Kernel]]:
@@ -241,15 +247,15 @@ def _asked(program: Program) -> list[list[str]]:
     return [asked, smaller] if smaller != asked else [asked]
 
 
-def _compiled(program: Program) -> tuple[Path | None, str]:
+def _compiled(program: Program, limit_s: int = COMPILE_LIMIT_S) -> tuple[Path | None, str]:
     environment = os.environ | {"NVCC_APPEND_FLAGS": "-cudart shared"}
     if program.repository == "HeCBench":
-        text = _run(["make", f"ARCH={ARCH}"], program.folder, COMPILE_LIMIT_S, environment)
+        text = _run(["make", f"ARCH={ARCH}"], program.folder, limit_s, environment)
     else:
         source = next(program.folder.glob("*.cu"), None)
         renamed = "-DcudaThreadSynchronize=cudaDeviceSynchronize"  # the name of CUDA 12 and before
         command = ["nvcc", "-O3", f"-arch={ARCH}", renamed, "-o", "main", str(source)]
-        text = _run(command, program.folder, COMPILE_LIMIT_S, environment)
+        text = _run(command, program.folder, limit_s, environment)
     main = program.folder / "main"
     errors = [line for line in text.splitlines() if "error" in line or "fatal" in line]
     return (main, "") if main.exists() else (None, (errors or ["no program"])[0][:160])
@@ -272,12 +278,39 @@ def _run(command: list[str], folder: Path, limit_s: int, environment: dict[str, 
         return started.communicate()[0].decode(errors="replace") + "\nerror: time is up"
 
 
+def rebuild(folder: Path, half: Half | None) -> Iterator[str]:
+    """Writes the machine code of the list, and names what could not be made again."""
+    wanted: dict[str, set[str]] = {}
+    for one in listed(half):
+        key = one.cubin.removesuffix(".cubin").rpartition(".")[0]
+        wanted.setdefault(key, set()).add(one.cubin)
+    for program in programs(folder):
+        names = wanted.pop(program.key, set())
+        if all((folder / "cubins" / name).exists() for name in names):
+            continue
+        main, why = _compiled(program, REBUILD_LIMIT_S)
+        images = {kernel.image for _, kernel in _kernels(main)} if main else set()
+        for image in images:
+            name = _cubin_name(program, image)
+            if name in names:
+                (folder / "cubins" / name).write_bytes(image)
+                names.remove(name)
+        if len(names) == len(images) == 1 and OF_FOLDER in (image := images.pop()):
+            (folder / "cubins" / names.pop()).write_bytes(image)
+            yield f"{program.key}: with other names of its own variables, which hold its folder"
+        elif names:
+            yield f"{program.key}: {why or 'other machine code than that of the list'}"
+    yield from (f"{key}: its sources are not there" for key in wanted)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--programs", type=int, required=True, help="how many of the order")
+    parser.add_argument("--programs", type=int, default=0, help="how many of the order")
+    parser.add_argument("--listed", action="store_true", help="only the machine code of the list")
+    parser.add_argument("--half", choices=HALVES, help="of the list")
     parser.add_argument("--repository", choices=REPOSITORIES, help="only programs of this one")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit-s", type=float, default=3600.0, help="of all of them")
@@ -285,6 +318,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     folder, ends = chosen.folder, time.monotonic() + chosen.limit_s
     cubins = folder / "cubins"
     cubins.mkdir(exist_ok=True)
+    if chosen.listed:
+        for line in rebuild(folder, chosen.half):
+            print(line, flush=True)
+        return
     runtime = folder / "runtime.so"
     command = ["nvcc", "-O2", "-shared", "-Xcompiler", "-fPIC", "-cudart", "none"]
     subprocess.run([*command, "-o", runtime, RUNTIME], check=True)

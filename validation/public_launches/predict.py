@@ -31,7 +31,7 @@ from toolkit.launch.setup import LaunchSetup
 from validation.public_launches.listed import HALVES, SEED, Half, Listed, listed, measurements
 
 SHORTEST_S, SHORT_S = 5e-6, 30e-6
-LIMIT_S = 60.0
+LIMIT_S = 60.0  # of processor time, as machines are shared
 MISSING = 0.6  # error that a launch without a time counts as
 FACTOR = 1.6
 SHOWN = 10
@@ -62,10 +62,10 @@ Cell = dict[str, Any]
 
 def predicted(one: Listed, cubins: Path, device: str, l2: L2State) -> Cell:
     """Predicted time of a launch, or the reason why there is none."""
-    started = time.perf_counter()
+    started, begun = time.perf_counter(), time.process_time()
 
     def advance(done: int, of: int) -> None:
-        if time.perf_counter() - started > LIMIT_S:
+        if time.process_time() - begun > LIMIT_S:
             raise TimeoutError
 
     simulator = Simulator(

@@ -66,6 +66,16 @@ static void exchange_128(u32 what, u8 *at, int l, const u32 *x, const u32 *y, u3
     for (int k = 0; k < 4; k++) d[k * LANES + l] = old[k];
 }
 
+/* True if a lane of `stored` that is served with lane l has come before it to the same place: all lanes
+ * are served together, of 64 bits half of the warp. Even a value that stays the same lets one lane
+ * through, on an H200: 32 sums of 0 to one float take 32 passes, to one double 16. */
+static int comes_late(u8 *const *at, u32 stored, int l, u32 words) {
+    const u32 together = words == 2 ? 0xffffu << (l & 16) : FULL;
+    for (u32 left = stored & together; left; left &= left - 1)
+        if (at[__builtin_ctz(left)] == at[l]) return 1;
+    return 0;
+}
+
 static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a, int is_store) {
     u8 *at[LANES];
     const u32 what = i->aux & 0xff, type = i->aux >> ATOMIC_TYPE_SHIFT & 0xff;
@@ -95,13 +105,14 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
             u64 old = 0;
             memcpy(&old, at[l] + k * WORD, words * WORD);
             const u64 operand = value_at(x, k, l, words), other = value_at(y, k, l, words);
-            const u64 new = combined(what, type, (i->aux & ATOMIC_FTZ) != 0, old, operand, other);
+            const int is_late = what == ATOMIC_CAST && comes_late(at, stored, l, words);
+            const u64 new = is_late ? old : combined(what, type, (i->aux & ATOMIC_FTZ) != 0, old, operand, other);
             memcpy(at[l] + k * WORD, &new, words * WORD);
             c->changes += new != old;
             c->asked_again |= new == old;
             if (what == ATOMIC_CAST) { /* the answer is whether it was stored */
-                stored |= (u32)(old == operand) << l;
-                old = old == operand;
+                old = old == operand && !is_late;
+                stored |= (u32)old << l;
             }
             d[k * LANES + l] = (u32)old;
             if (words == 2) d[(k + 1) * LANES + l] = (u32)(old >> 32);

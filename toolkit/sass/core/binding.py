@@ -70,6 +70,10 @@ ATOMIC_LINE = dtype_of("u8 line requests parts wholes additions[4]; u4 first las
 # Warp instructions that a block executed: of all its warps, and of the one that executed most.
 WORK = dtype_of("u8 executed longest")
 
+# How long a warp takes for an instruction, in ticks (pace.h).
+PACE = dtype_of("u4 stall latency of_unit; u1 wait scoreboard is_of_sm reserved")
+SCOREBOARDS = 6
+
 # Where a run of executed instructions (STEP) begins that one warp executed.
 SEGMENT = dtype_of("u8 block first first_line; u4 warp reserved")
 
@@ -99,9 +103,9 @@ class CoreLaunch(Structure):
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
         "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
-        "u4 notes_requests follows at_once reserved; p under region_ends region_writes work; "
+        "u4 notes_requests follows at_once gives_up; p under region_ends region_writes work; "
         "u8 heap_base heap_bytes; p textures; "
-        "u4 texture_count registers checks_products reserved_too"
+        "u4 texture_count registers checks_products start_ticks; p paces; u8 quantum"
     )
 
 
@@ -169,6 +173,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_run": ([c_void_p, *[c_uint64] * 3, POINTER(Kept), c_uint64], c_uint32),
     "core_faults": ([c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)], None),
     "core_finished": ([c_void_p], c_uint64),
+    "core_now": ([c_void_p], c_uint64),
     "core_accesses": ([c_void_p, POINTER(c_uint64 * 4)], c_void_p),
     "core_atomics": ([c_void_p, POINTER(c_uint64), c_void_p], c_void_p),
     "core_take_stream": ([c_void_p], c_void_p),

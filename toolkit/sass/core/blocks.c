@@ -24,6 +24,7 @@ static void start_warp(Worker *c, u32 index) {
     w->born = w->alive = lanes >= LANES ? FULL : (1u << lanes) - 1;
     w->index = index;
     w->groups = 1;
+    w->time = c->now ? c->now + launch->start_ticks : 0;
     w->group[0] = (Group){.mask = w->born, .pc = 0, .state = READY};
     memset(w->v, 0, (size_t)launch->slots * LANES * sizeof(u32));
     w->p[PT] = w->p[UPT] = FULL;

@@ -16,7 +16,7 @@
  *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops
  *     check_gmma check_ops
  *     origins follow follow_swap follow_integer follow_warp follow_memory
- *     straight waits run blocks rounds entry probe
+ *     straight waits pace run blocks rounds entry probe
  */
 #pragma once
 
@@ -132,6 +132,12 @@ enum { BANKS_OF_CONSTANTS = 8 };
 /* Warp instructions that a block executed: of all its warps, and of the one that executed most. */
 typedef struct { u64 executed, longest; } BlockWork;
 
+/* How long a warp takes for an instruction, in ticks: until it can issue the next one, and until the
+ * result is there, of which `scoreboard` tells (SCOREBOARDS: none). It waits for those in `wait`.
+ * `of_unit`: of a slice of L2, for each sector, or with `is_of_sm` of the load/store unit of the SM. */
+enum { SCOREBOARDS = 6 };
+typedef struct { u32 stall, latency, of_unit; u8 wait, scoreboard, is_of_sm, reserved; } Pace;
+
 /* A bound launch: what all workers share. Read-only while they run, but for `cancel`. */
 typedef struct {
     const Ins *program;
@@ -156,7 +162,8 @@ typedef struct {
     u32 most_resident;     /* clusters that run at a time where those before them wait for more */
     u32 notes_requests;    /* the first of each instruction (requests.h) */
     u32 follows;           /* where values come from (origins.h) */
-    u32 at_once, reserved; /* at_once: `most_resident` clusters run from the beginning */
+    u32 at_once;           /* `most_resident` clusters run from the beginning */
+    u32 gives_up;          /* who polls in vain goes on, instead of a deadlock (waits.h) */
     const u8 *under;       /* [length]: what decides whether a block executes it, SAME, BLOCK_INDEX or DATA */
     const u32 *region_ends; /* [length + 1]: where the list of each branch ends in `region_writes` */
     const u32 *region_writes; /* what code may write that this branch decides about (origins.h) */
@@ -165,7 +172,10 @@ typedef struct {
     const TextureObject *textures; /* texture and surface objects (texture.h) */
     u32 texture_count;
     u32 registers;         /* of each thread at the start */
-    u32 checks_products, reserved_too; /* the checker follows products of warpgroups and proxy fences */
+    u32 checks_products;   /* the checker follows products of warpgroups and proxy fences */
+    u32 start_ticks;       /* from the end of a block to the next one, where they run in time */
+    const Pace *paces;     /* [length]: blocks run in time (pace.h); NULL: they do not */
+    u64 quantum;           /* ticks for which warps then run side by side, one after the other */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -194,6 +204,7 @@ typedef struct Printed Printed;
 /* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
 typedef struct { u64 block; u32 pc, warp, mask, space; u64 address[LANES]; } Request;
 
+enum { SLICES_IN_TIME = 64 };
 enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER, AT_MBARRIER };
 
 /* Lanes of a warp that run together. */
@@ -254,6 +265,7 @@ typedef struct {
     Question asked;
     Pass pass;
     u8 *local;           /* [LANES][local_bytes] */
+    u64 time, ready[SCOREBOARDS]; /* in ticks: when it goes on, and when results are there (pace.h) */
 } Warp;
 
 typedef struct { u32 arrived, expected, red_and, red_or, red_popc; } Barrier;
@@ -336,6 +348,11 @@ struct Worker {
     Printed *printed, *own_printed; /* likewise as `count`, what printf was called with */
     Watch watch;           /* whether anything still changes */
     u64 expired_at;        /* changes when those who waited were told last that their time is over */
+    u64 now, soonest;      /* in ticks: the quantum, and when a later warp goes on (pace.h) */
+    u64 idle_since;        /* nothing has changed */
+    u32 any_due;           /* a warp that issues in this quantum */
+    u64 slice_free[SLICES_IN_TIME]; /* when each slice of L2 has made its operations */
+    u64 unit_free;         /* and the load/store unit of the SM */
 };
 
 static inline u32 popcount(u32 lanes) { return (u32)__builtin_popcount(lanes); }

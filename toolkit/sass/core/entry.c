@@ -94,7 +94,7 @@ EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, 
             continue;
         }
         c->asked_again = 0;
-        if (run_round(c) && !(c->asked_again && in_vain(c))) continue;
+        if (run_round(c) && !(c->asked_again && !c->launch->paces && in_vain(c))) continue;
         if (c->fault.kind || !c->running || make_oldest(c)) continue;
         const u32 wanted = 2 * c->running, most = c->launch->most_resident;
         int more = 0;
@@ -102,7 +102,8 @@ EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, 
             start_cluster(c, next, kept, kept_count);
             more = 1;
         }
-        if (!more && !expire(c)) note_deadlock(c);
+        if (more || expire(c) || (c->launch->gives_up && leave_loops(c))) continue;
+        note_deadlock(c);
     }
     return c->fault.kind;
 }
@@ -112,6 +113,9 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
     *unwritten = c->unwritten;
     *unwritten_reads = c->unwritten_reads;
 }
+
+/* When the blocks so far had ended that ran in time, in ticks. */
+EXPORT u64 core_now(const Worker *c) { return c->now; }
 
 EXPORT u64 core_finished(const Worker *c) { return c->finished; }
 

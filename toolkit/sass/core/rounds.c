@@ -5,6 +5,7 @@
 #include "control.h"
 #include "gmma.h"
 #include "mbarrier.h"
+#include "pace.h"
 #include "run.h"
 #include "straight.h"
 
@@ -32,6 +33,7 @@ static void note_work(const Worker *c, const Block *b) {
 
 /* Let each warp run for a while that can. Whether one could. */
 int run_round(Worker *c) {
+    const int in_time = c->launch->paces != NULL;
     int ran = 0;
     EACH_CLUSTER(first) {
         EACH_BLOCK(b, first) {
@@ -39,7 +41,7 @@ int run_round(Worker *c) {
             EACH_WARP(w, b) {
                 const int ready = warp_is_ready(w);
                 ran |= ready;
-                if (ready || w->groups > 1) run_warp(c, w);
+                if ((ready || w->groups > 1) && (!in_time || is_due(c, w))) run_warp(c, w);
                 if (c->fault.kind) break;
             }
             if (!c->fault.kind && c->launch->cancel) stop(c, CANCELLED);
@@ -60,7 +62,7 @@ int run_round(Worker *c) {
             c->running--;
         }
     }
-    return ran;
+    return ran && (!in_time || pass_time(c));
 }
 
 /* The instruction at which a group waits. */

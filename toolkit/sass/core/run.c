@@ -8,6 +8,7 @@
 #include "groups.h"
 #include "lanes.h"
 #include "operations.h"
+#include "pace.h"
 #include "straight.h"
 #include "stream.h"
 #include "waits.h"
@@ -18,7 +19,7 @@ enum { SLICE = 1 << 14, SHORT_SLICE = 1 << 8 };
 /* Run a warp until all its groups wait or have left, or a slice is over. A warp with several groups
  * goes on for another slice, in which most of them meet, and then up to a branch backward, as every
  * loop has one in which lanes wait for others. */
-ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
+ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched, const int is_in_time) {
     const Launch *launch = c->launch;
     const i64 slice = c->running > 1 ? SHORT_SLICE : SLICE;
     i64 left = slice;
@@ -31,13 +32,14 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
             resume(w);
             if (current(w)->state != READY && !release_innermost(c, w)) break;
         }
+        const int is_later = is_in_time && !issues_now(c, w, current(w)->pc);
         const int may_end = w->groups == 1 || (left < -slice && (is_at_loop || left < -2 * slice));
-        if ((left-- <= 0 && may_end) || w->ends_slice) {
+        if ((left-- <= 0 && may_end) || w->ends_slice || is_later) {
             c->budget -= slice - left;
             if (launch->cancel) stop(c, CANCELLED);
             if (c->budget < 0) stop(c, LIMIT);
             give_way(c, w);
-            rotate(w);
+            if (!is_later || is_at_loop) rotate(w);
             return;
         }
         Group *g = current(w);
@@ -46,7 +48,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
             stop(c, BAD_TARGET);
             return;
         }
-        if (!is_watched && g->mask == FULL && c->straight[pc].run > 1 && !g->retries && !g->again) {
+        if (!is_watched && !is_in_time && g->mask == FULL && c->straight[pc].run > 1 && !g->retries && !g->again) {
             const u32 run = c->straight[pc].run, n = run <= left + 1 ? run : (u32)left + 1;
             run_straight(c, w, pc, n);
             left -= n - 1;
@@ -73,6 +75,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
             count->threads += popcount(g->mask);
             count->predicated += popcount(m);
         }
+        if (is_in_time) take_time(c, w, i, m);
         if (c->stream) stream_step(c->stream, pc, m);
         if (is_watched && c->origins) follow(c, w, i, lanes, m);
         if (i->op >= FIRST_CONTROL) {
@@ -103,6 +106,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
 }
 
 void run_warp(Worker *c, Warp *w) {
-    if (c->checker || c->origins) run_warp_as(c, w, 1);
-    else run_warp_as(c, w, 0);
+    if (c->launch->paces) run_warp_as(c, w, 0, 1);
+    else if (c->checker || c->origins) run_warp_as(c, w, 1, 0);
+    else run_warp_as(c, w, 0, 0);
 }

@@ -4,7 +4,7 @@
 #include "straight.h"
 #include "stream.h"
 
-enum { WAITS = 1, BEGINS_TO_WAIT = 2 };
+enum { WAITS = 1, BEGINS_TO_WAIT, ENDS_WAITING };
 
 /* Note which instructions belong to such loops, whose last one is a branch. */
 void mark_waits(Straight *all, const Launch *launch, u32 branch) {
@@ -13,7 +13,21 @@ void mark_waits(Straight *all, const Launch *launch, u32 branch) {
         if (i->op != branch || !(i->flags & BRANCH_WAITS)) continue;
         for (u32 at = (u32)i->imm; at <= pc; at++) all[at].waits = WAITS;
         all[i->imm].waits = BEGINS_TO_WAIT;
+        all[pc].waits = ENDS_WAITING;
     }
+}
+
+/* Lanes that poll in vain go on behind their loops, as if somebody had written what they ask for. */
+int leave_loops(Worker *c) {
+    int any = 0;
+    EACH_GROUP_OF_ALL(g) {
+        if (g->state != READY || !c->straight[g->pc].waits) continue;
+        while (c->straight[g->pc].waits != ENDS_WAITING) g->pc++;
+        g->pc++;
+        any = 1;
+    }
+    c->changes += any;
+    return any;
 }
 
 /* Note the effects of the current pass of a warp through a waiting loop, to undo if another follows. */

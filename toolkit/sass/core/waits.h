@@ -5,5 +5,6 @@
 #include "core.h"
 
 void mark_waits(Straight *all, const Launch *launch, u32 branch);
+int leave_loops(Worker *c);
 void note_passed(Worker *c, Warp *w, u32 pc, u32 lanes, const Count *before);
 void undo_pass(Worker *c, Warp *w);

@@ -1,0 +1,127 @@
+"""The first line of a predicted time says why it is not to be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.errors import LaunchError
+from tests.toolkit.cli.commands import invoke
+from toolkit import simulate
+from toolkit.launch.launch import Execution
+
+i32, f32 = np.int32, np.float32
+
+ADD = """
+__global__ void add(float *out, const float *in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i] + 1;
+}
+int main() {
+    const int n = 1 << 14;
+    float *out, *in;
+    ALLOCATE;
+    add<<<n / 256, 256>>>(out, in, n);
+}
+"""
+SPIN = """
+extern "C" __global__ void spin(float *out, volatile int *flag) {
+    if (threadIdx.x == 0) while (*flag == 0) {}
+    __syncthreads();
+    out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}"""
+SET = """
+extern "C" __global__ void set(float *out, volatile int *flag) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) *flag = 1;
+    if (threadIdx.x == 0) while (*flag == 0) {}
+    __syncthreads();
+    out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}"""
+SLEEP = """
+extern "C" __global__ void nap(float *out) {
+    __nanosleep(100);
+    out[threadIdx.x] = 1;
+}"""
+CLOCK = """
+extern "C" __global__ void watch(long long *out) { out[threadIdx.x] = clock64(); }"""
+
+
+def of_host(tmp_path: Path, allocate: str) -> Execution:
+    source = tmp_path / "add.cu"
+    source.write_text(ADD.replace("ALLOCATE", allocate))
+    return simulate(source, device="h200")
+
+
+@pytest.mark.parametrize(
+    ("allocate", "said"),
+    [
+        ("cudaMalloc(&out, 4 * n), cudaMalloc(&in, 4 * n)", ""),
+        (
+            "cudaMalloc(&out, 4 * n), cudaMallocManaged(&in, 4 * n)",
+            "Do not trust the time: in is managed memory",
+        ),
+        (
+            "cudaHostAlloc(&out, 4 * n, cudaHostAllocMapped), cudaMalloc(&in, 4 * n)",
+            "Do not trust the time: out is memory of the host",
+        ),
+        (
+            "float *host; cudaMallocHost(&host, 4 * n); cudaHostGetDevicePointer(&in, host, 0); "
+            "cudaMalloc(&out, 4 * n)",
+            "Do not trust the time: in is memory of the host",
+        ),
+    ],
+)
+def test_memory_elsewhere(tmp_path: Path, allocate: str, said: str) -> None:
+    found = of_host(tmp_path, allocate)
+    assert found.predicted is not None
+    assert said in found.uncertainty
+    assert ("Do not trust" in found.uncertainty) == bool(said)
+
+
+def test_the_first_line_says_it(tmp_path: Path) -> None:
+    source = tmp_path / "add.cu"
+    allocate = "cudaMallocManaged(&out, 4 * n), cudaMalloc(&in, 4 * n)"
+    source.write_text(ADD.replace("ALLOCATE", allocate))
+    said = invoke(f"simulate {source} --device h200")  # type: ignore[no-untyped-call]
+    first = said.stdout.splitlines()[0]
+    assert first.startswith("add: ")
+    assert "Do not trust the time: out is managed memory" in first
+
+
+def waiting(source: str, flag: int, *, outputs: bool = False) -> Execution:
+    arguments = [np.zeros(4 * 64, f32), np.full(1, flag, i32)]
+    return simulate(source, grid=4, block=64, arguments=arguments, device="h200", outputs=outputs)
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+def test_a_flag_that_nobody_sets_has_a_time_and_a_doubt(flag: int) -> None:
+    found = waiting(SPIN, flag)
+    assert found.predicted is not None
+    assert "a loop waits for" in found.uncertainty
+    assert "which no block of this launch writes" in found.uncertainty
+
+
+def test_results_of_such_a_launch_are_refused() -> None:
+    with pytest.raises(LaunchError, match="deadlock"):
+        waiting(SPIN, 0, outputs=True)
+
+
+def test_a_flag_that_a_block_sets_is_no_doubt() -> None:
+    found = waiting(SET, 0)
+    assert found.predicted is not None
+    assert "a loop waits" not in found.uncertainty
+
+
+@pytest.mark.parametrize(
+    ("source", "dtype", "said"),
+    [
+        (SLEEP, f32, "Do not trust the time: the kernel sleeps"),
+        (CLOCK, np.int64, "depends on the clock"),
+    ],
+)
+def test_sleep_and_clocks(source: str, dtype: type[np.generic], said: str) -> None:
+    found = simulate(source, grid=1, block=32, arguments=[np.zeros(32, dtype)], device="h200")
+    assert found.predicted is not None
+    assert said in found.uncertainty

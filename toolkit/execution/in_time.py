@@ -1,0 +1,119 @@
+"""Blocks that wait for each other, executed in time.
+
+How often a loop polls, how far a block looks back, and how often a compare-and-swap fails depend on
+when each warp asks. Here all resident blocks run side by side, each warp by a clock of its own: an
+instruction waits for its operands, a request for L2 and for the slice that serves it. Shared units
+of an SM are left out, so that the result is a lower bound on the time, that of the longest path of
+waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.hardware.sm_constants import SmConstants
+from analysis.sm import NO_SCOREBOARD, Kind, Unit
+from toolkit.machine_code.instruction import Instruction
+from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.core.binding import PACE, SCOREBOARDS
+from toolkit.sass.isa.memory import is_strong
+from toolkit.sass.machine import BoundLaunch, ticks_in_time
+from toolkit.sass.timing_table import machine_code
+from toolkit.sass.waits import loops
+
+TICKS = 16  # of a clock
+# Clocks for which warps run one after the other: a part of the latency of what they exchange.
+QUANTUM, QUANTUM_OF_SHARED = 64, 4
+# Clocks of the load/store unit for a load of shared memory or an exchange: on an H200, 32 warps
+# that make 8 sums each, at addresses of their own, take 4.6 per sum, in long loops 3.7.
+CLOCKS_OF_SHARED = 2.3
+# A launch that executes more is not followed to its end: about 10 s of a core.
+MOST_INSTRUCTIONS = 60_000_000
+_SWAPS = {"CAS", "CAST", "EXCH"}
+_AT_L2 = ("LD", "LDG", "ATOM", "ATOMG", "RED", "REDG")
+
+
+def meets_others(kernel: Kernel) -> bool:
+    """True if a loop asks for what other blocks write, or exchanges what they may have changed."""
+    code = kernel.instructions
+    return any(_asks_others(code[index]) for loop in loops(code) for index in loop)
+
+
+def _asks_others(one: Instruction) -> bool:
+    if one.opcode in ("LD", "LDG"):
+        return is_strong(one)
+    return one.opcode in ("ATOM", "ATOMG") and bool(_SWAPS & set(one.modifiers))
+
+
+def repeats_sums(kernel: Kernel) -> bool:
+    """True if a loop repeats an exchange in shared memory until no other warp has come before."""
+    code = kernel.instructions
+    return any(
+        code[k].opcode == "ATOMS" and _SWAPS & set(code[k].modifiers)
+        for loop in loops(code)
+        for k in loop
+    )
+
+
+def with_meeting_warps(
+    bound: BoundLaunch, kernel: Kernel, constants: SmConstants, clock_hz: float
+) -> BoundLaunch:
+    """Copy of a bound launch in which the warps of a block meet in shared memory as in time."""
+    found = paces(kernel, constants, clock_hz)
+    of_shared = [one.opcode in ("LDS", "ATOMS") for one in kernel.instructions]
+    found["of_unit"] = np.where(of_shared, round(TICKS * CLOCKS_OF_SHARED), 0)
+    found["is_of_sm"] = of_shared
+    return replace(bound, paces=found, quantum=TICKS * QUANTUM_OF_SHARED)
+
+
+def clocks_of_waits(
+    bound: BoundLaunch, kernel: Kernel, constants: SmConstants, clock_hz: float
+) -> float:
+    """Clocks until all blocks of a launch have ended that meet as they would in time.
+
+    `bound` is used up. Fewer clocks if the launch executes too much. Raises FaultError.
+    """
+    in_time = replace(
+        bound,
+        paces=paces(kernel, constants, clock_hz),
+        quantum=TICKS * QUANTUM,
+        at_once=True,
+        most_accesses=0,
+    )
+    start = round(TICKS * constants.block_start)
+    return ticks_in_time(in_time, start, MOST_INSTRUCTIONS) / TICKS
+
+
+def paces(kernel: Kernel, constants: SmConstants, clock_hz: float) -> NDArray[np.void]:
+    """How long a warp takes for each instruction (`core.PACE`)."""
+    c, code = constants, machine_code(kernel)
+    found = np.zeros(len(code), dtype=PACE)
+    found["wait"] = code["wait"]
+    found["scoreboard"] = np.where(
+        code["write_barrier"] == NO_SCOREBOARD, SCOREBOARDS, code["write_barrier"]
+    )
+    stall = np.maximum(1, code["stall"].astype(np.float64))
+    stall[code["kind"] == Kind.FENCE] += c.fence_clocks
+    stall[code["kind"] == Kind.BRANCH] += c.branch_clocks
+    latency = np.full(len(code), float(c.latencies[Unit.XU]))
+    latency[np.isin(code["kind"], (Kind.SHARED_LOAD, Kind.SHARED_STORE))] = c.shared_latency
+    of_unit = np.zeros(len(code))
+    for index, instruction in enumerate(kernel.instructions):
+        if instruction.opcode in _AT_L2:
+            latency[index] = _latency(instruction, c)
+            if instruction.opcode not in ("LD", "LDG") or is_strong(instruction):
+                of_unit[index] = c.atomic_part_s * clock_hz
+        elif instruction.opcode == "ATOMS":
+            latency[index] = c.shared_atomic_latency
+    for name, clocks in (("stall", stall), ("latency", latency), ("of_unit", of_unit)):
+        found[name] = np.rint(TICKS * clocks)
+    return found
+
+
+def _latency(instruction: Instruction, c: SmConstants) -> float:
+    if instruction.opcode not in ("LD", "LDG"):
+        return c.atomic_latency
+    return c.l2_latency + (0 if is_strong(instruction) else c.dram_latency)

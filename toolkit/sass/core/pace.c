@@ -1,0 +1,66 @@
+#include "pace.h"
+
+#include "costs.h"
+#include "lanes.h"
+#include "memory.h"
+
+/* All warps that wait in vain for so many ticks wait forever. */
+static const u64 MOST_IDLE = 1ull << 26;
+
+/* True if a warp can issue before this quantum ends. One that waited for others goes on with it. */
+int is_due(Worker *c, Warp *w) {
+    if (w->time < c->now) w->time = c->now;
+    if (w->time < c->now + c->launch->quantum) return c->any_due = 1;
+    if (w->time < c->soonest) c->soonest = w->time;
+    return 0;
+}
+
+/* True if the operands of an instruction are there before this quantum ends. */
+int issues_now(const Worker *c, Warp *w, u32 pc) {
+    const u32 wait = pc < c->launch->length ? c->launch->paces[pc].wait : 0;
+    for (u32 k = 0; k < SCOREBOARDS; k++)
+        if (wait >> k & 1 && w->ready[k] > w->time) w->time = w->ready[k];
+    return w->time < c->now + c->launch->quantum;
+}
+
+/* When the slices of L2 have made the operations of a request, each sector after the ones before. Lanes
+ * with one address are not combined. */
+static u64 made_at_slices(Worker *c, const Warp *w, const Ins *i, u32 m, u32 ticks) {
+    u64 a[LANES], before = ~0ull, last = w->time;
+    addresses(w, i, m, a);
+    FOR_LANES_OF(m) {
+        const int is_same = a[l] / SECTOR == before / SECTOR && a[l] != before;
+        u64 *free = &c->slice_free[a[l] / LINE * 0x9e3779b97f4a7c15ull >> 58];
+        before = a[l];
+        if (is_same) continue;
+        *free = (*free > w->time ? *free : w->time) + ticks;
+        if (*free > last) last = *free;
+    }
+    return last;
+}
+
+/* A warp issues an instruction for the lanes m. */
+void take_time(Worker *c, Warp *w, const Ins *i, u32 m) {
+    const Pace *pace = &c->launch->paces[c->pc];
+    u64 made = w->time;
+    if (pace->is_of_sm) {
+        if (c->unit_free < w->time) c->unit_free = w->time;
+        made = c->unit_free += pace->of_unit;
+    } else if (pace->of_unit && m) {
+        made = made_at_slices(c, w, i, m, pace->of_unit);
+    }
+    if (pace->scoreboard < SCOREBOARDS) w->ready[pace->scoreboard] = made + pace->latency;
+    w->time += pace->stall;
+}
+
+/* Go on to the next quantum in which a warp can issue. False if nothing has changed for long. */
+int pass_time(Worker *c) {
+    c->now = c->any_due || c->soonest == ~0ull ? c->now + c->launch->quantum : c->soonest;
+    c->any_due = 0;
+    c->soonest = ~0ull;
+    if (c->changes != c->watch.changes) {
+        c->watch.changes = c->changes;
+        c->idle_since = c->now;
+    }
+    return c->now - c->idle_since < MOST_IDLE;
+}
