@@ -22,13 +22,15 @@ from analysis.device_table import (
     Facts,
     values_and_sources,
 )
-from analysis.errors import InputError, UnknownNameError
+from analysis.errors import InputError, UnknownNameError, shortened
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOP_PER_FMA
 
 # Share of the time for which tensor cores are busy, from which on the clock falls no further.
 # Fitted on the loads of toolkit/microbenchmarks/clock.py on an H200 (docs/decisions/0079).
 FULL_LOAD = 0.3
+LEAST_MHZ, MOST_MHZ = 100, 4000  # of a clock that a user gives
+GIVEN_CLOCK = "given by the user (--clock)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +143,22 @@ class Device(Limits):
     @property
     def shared_bytes_per_s(self) -> float:
         return self.shared_bytes_per_clock_per_sm * self.sm_count * self.boost_clock_hz
+
+
+def with_clock(device: Device, clock_mhz: float) -> Device:
+    """The device, whose SM clock under load is given. Raises InputError for no such clock."""
+    if not (isinstance(clock_mhz, int | float) and LEAST_MHZ <= clock_mhz <= MOST_MHZ):
+        raise InputError(
+            f"a clock of {shortened(str(clock_mhz))} MHz: give the SM clock in MHz, "
+            f"from {LEAST_MHZ} to {MOST_MHZ:,}"
+        )
+    own = {"sustained_clock_hz": GIVEN_CLOCK, "tensor_clock_hz": "not needed: the clock was given"}
+    return replace(
+        device,
+        sustained_clock_hz=1e6 * clock_mhz,
+        tensor_clock_hz=None,
+        sources={**device.sources, **own},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
