@@ -28,6 +28,7 @@ class SmTotals:
     half: float  #: busy clocks of the FP16 pipes
     special: float  #: busy clocks of the XU pipes
     tensor: float  #: busy clocks of the tensor cores
+    tensor_doubles: float  #: the part of them with products of doubles
 
     @classmethod
     def of(cls, ran: Ran) -> SmTotals:
@@ -46,6 +47,7 @@ class SmTotals:
             double=busy[Unit.FP64],
             half=busy[Unit.HALF],
             special=busy[Unit.XU],
+            tensor_doubles=busy[Unit.TENSOR_DOUBLE],
             tensor=busy[Unit.TENSOR] + busy[Unit.TENSOR_SHORT] + busy[Unit.TENSOR_DOUBLE],
         )
 
