@@ -114,7 +114,9 @@ def _time(
     if measured_s is not None:
         also = f", {told} predicted{at}" if told else ""
         one = text.seconds if interval else text.predicted_seconds
-        return f"{name}: {text.with_interval(measured_s, interval, one)} measured{where}{found}{also}."
+        return (
+            f"{name}: {text.with_interval(measured_s, interval, one)} measured{where}{found}{also}."
+        )
     if told:
         return f"{name}: {told} predicted{where}{at}{found}."
     return f"{name}: {basis or 'not predicted'}."

@@ -49,9 +49,7 @@ def _rate(
 
     def clocks(size: int) -> float:
         numbers = (sharers, groups * is_apart, lag * STEP_BYTES, delay, size // step)
-        launch = kernel.prepared(
-            geometry, [out, memory, np.uint32(ring), *map(np.int32, numbers)]
-        )
+        launch = kernel.prepared(geometry, [out, memory, np.uint32(ring), *map(np.int32, numbers)])
         noted = bench.noted(entry, launch, out, (groups * sharers, 2))
         return float(median(noted[:, 0].tolist()))
 
@@ -69,8 +67,8 @@ BENCHMARKS = (
     *each(
         "l2_shared_{sharers}_bytes_per_cycle",
         UNIT,
-        "{sharers} neighbouring blocks read the same lines in step, 16.5 MiB in all, 64 KiB of each "
-        "in flight",
+        "{sharers} neighbouring blocks read the same lines in step, 16.5 MiB in all, 64 KiB "
+        "of each in flight",
         _rate,
         sharers=SHARERS,
     ),
@@ -101,8 +99,8 @@ BENCHMARKS = (
     *each(
         "l2_shared_{sharers}_threads_{threads}_bytes_per_cycle",
         UNIT,
-        "{sharers} blocks of {threads} threads read the same lines in step, 64 bytes of each thread "
-        "in flight",
+        "{sharers} blocks of {threads} threads read the same lines in step, 64 bytes of each "
+        "thread in flight",
         _rate,
         sharers=(1, 4, 12, 132),
         threads=(256, 512),

@@ -292,9 +292,7 @@ def _environment(plan: Plan, bench: Bench) -> Environment:
     return replace(found, software=found.software | bench.software() | sources)
 
 
-def _command(
-    plan: Plan, bench: Bench, constants: str | Path | None, clock: float | None
-) -> str:
+def _command(plan: Plan, bench: Bench, constants: str | Path | None, clock: float | None) -> str:
     """The command line that repeats this run."""
     words = ["python -m toolkit profile"]
     words += [f"--shape {problem}" for problem in plan.shapes]
