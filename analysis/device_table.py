@@ -370,8 +370,8 @@ MODELS: Mapping[str, Facts] = {
         memory=(80, "HBM3"),
         tensor_clock_hz=(
             1870e6,
-            "such that it is 1.62 GHz at full load: an H100 80GB HBM3 in loops of HMMA (1.65 GHz) and "
-            "HGMMA (1.58 to 1.65 GHz)",
+            "such that it is 1.62 GHz at full load: an H100 80GB HBM3 in loops of HMMA (1.65 GHz) "
+            "and HGMMA (1.58 to 1.65 GHz)",
         ),
         dram_bytes_per_s=(3352e9, f"{_H100}: 2 · 2,619 MHz · 5,120 bit / 8 = 3,352 GB/s"),
         l2_bytes=50 * MIB,
@@ -386,8 +386,8 @@ MODELS: Mapping[str, Facts] = {
         boost_clock_hz=(1980e6, _H200_DRIVER),
         tensor_clock_hz=(
             1795e6,
-            "Nsight Compute on an H200: 1.77 to 1.86 GHz in 34 launches whose tensor cores were busy "
-            "for 5 to 36% of the time",
+            "Nsight Compute on an H200: 1.77 to 1.86 GHz in 34 launches whose tensor cores were "
+            "busy for 5 to 36% of the time",
         ),
         fp32_flop_per_s=(
             66.9e12,

@@ -25,9 +25,9 @@ from validation.timing.tensor_launches import HALVES, LAUNCHES, TensorLaunch, re
 
 DEVICE = "h200"
 SEED = 1  # of the blocks that are drawn
-# Of the machine that timed them, by events: warm times of short launches of the first half, less the
-# time for which SMs were active (Nsight Compute), are 4.6 to 5.0 us, of which an SM's start and end
-# are a part. An empty kernel took 4.5 us on a machine like it. The constants that ship have 2.7 us.
+# Of the machine that timed them, by events: warm times of short launches of the first half, less
+# the time for which SMs were active (Nsight Compute), are 4.6 to 5.0 us. An empty kernel took
+# 4.5 us on a machine like it. The constants that ship have 2.7 us.
 LAUNCH_S = 4.6e-6
 
 

@@ -234,7 +234,7 @@ def _operations(source: str) -> Callable[[InstructionCounts], int]:
 
 
 def _of_half_precision() -> Iterable[Counter]:
-    """FP16 arithmetic under our name: Nsight Compute counts instructions that load constants too."""
+    """FP16 arithmetic under our name: Nsight Compute counts loads of constants among it."""
     yield _counter(
         "fp16__operations",
         "FP16 operations outside the tensor cores",

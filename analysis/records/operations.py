@@ -1,4 +1,4 @@
-"""Operations of one warp instruction: of tensor cores by the type of their operands, and of FP16."""
+"""Operations of an instruction: of tensor cores by the type of their operands, and of FP16."""
 
 from __future__ import annotations
 

@@ -65,8 +65,9 @@ class Call:
     `set_texts` are those of --set as they were given, `settings` what they mean. A
     `rung` by its name has no arguments here: those follow from its shape and the seed.
     `script` is set for a kernel of a Python file. `inner_lines` is as for `simulate`.
-    `constants` is the file of --constants, `clock_mhz` the number of --clock, `l2` what the launch finds in L2. `notes` say what host
-    code told of the launch; `has_guessed_sizes` where arrays are as large as addresses imply.
+    `constants` is the file of --constants, `clock_mhz` the number of --clock, `l2` what the launch
+    finds in L2. `notes` say what host code told of the launch; `has_guessed_sizes` where arrays are
+    as large as addresses imply.
     """
 
     source: Path

@@ -1,4 +1,4 @@
-"""Operations of tensor cores by the type of their operands, as Nsight Compute counted on an H200."""
+"""Operations of tensor cores by type of operands, as Nsight Compute counted on an H200."""
 
 import pytest
 
