@@ -116,7 +116,8 @@ def test_the_basis_says_what_is_measured_and_what_is_taken_over():
         "bank_count, dram_latency, branch_clocks, fetch_latency, product_latency, "
         "product_latency_of_registers, product_release, l2_line_bytes, write_slots, "
         "least_product_clocks, miss_clocks, "
-        "dram_scatter, dram_spread, code_bytes, flag_latency, atomic_window; "
+        "dram_scatter, dram_spread, code_bytes, flag_latency, merged_l2_bytes_per_clock, "
+        "atomic_window; "
         "not measured on any GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, "
         "latencies.CONTROL)"
     )
