@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -22,13 +23,16 @@ from analysis.device_table import (
     Facts,
     values_and_sources,
 )
-from analysis.errors import InputError, UnknownNameError
+from analysis.errors import InputError, UnknownNameError, shortened
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOP_PER_FMA
 
-# Share of the time for which tensor cores are busy, from which on the clock falls no further.
-# Fitted on the loads of toolkit/microbenchmarks/clock.py on an H200 (docs/decisions/0079).
-FULL_LOAD = 0.3
+# The clock while tensor cores are busy for a share of the time, relative to that at a low share.
+# Fitted on the clocks of 54 launches of the first half of validation/timing/tensor_launches.py, as
+# Nsight Compute counted them on an H200 (docs/decisions/0094).
+RELATIVE_CLOCKS = ((0.0, 1.0), (0.3, 1.0), (0.6, 0.945), (0.67, 0.865), (1.0, 0.865))
+LEAST_MHZ, MOST_MHZ = 100, 4000  # of a clock that a user gives
+GIVEN_CLOCK = "given by the user (--clock)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +105,8 @@ class Device(Limits):
     ones. `l2_bytes_per_s` is the nominal read bandwidth, None if NVIDIA publishes none.
     `sustained_clock_hz` is the clock that the device holds while it computes matrix products one
     after the other, None if it is not known to differ from the boost clock. `tensor_clock_hz` is
-    the clock that it holds while its tensor cores are busy, None if that was not measured. All
-    nominal rates are at the boost clock.
+    the clock that it holds while its tensor cores are busy for a small share of the time, but not
+    with doubles, None if that was not measured. All nominal rates are at the boost clock.
     `driver_names` are the names under which the CUDA driver reports such a GPU. `constants` take
     the place of those of the architecture's machine file in predictions.
     """
@@ -132,15 +136,39 @@ class Device(Limits):
         return self.sustained_clock_hz or self.boost_clock_hz
 
     def clock_under_load_hz(self, tensor_share: float) -> float:
-        """The clock that the device holds while tensor cores are busy for a share of the time."""
+        """The clock that the device holds while tensor cores are busy for a share of the time.
+
+        Products of doubles do not count: they leave the clock as it is.
+        """
         held = self.held_clock_hz
-        if self.tensor_clock_hz is None:
+        if self.tensor_clock_hz is None or not tensor_share:
             return held
-        return held - max(0.0, held - self.tensor_clock_hz) * min(1.0, tensor_share / FULL_LOAD)
+        share = min(1.0, tensor_share)
+        for (start, first), (end, last) in pairwise(RELATIVE_CLOCKS):
+            if share <= end:
+                relative = first + (last - first) * (share - start) / (end - start)
+                break
+        return min(held, relative * self.tensor_clock_hz)
 
     @property
     def shared_bytes_per_s(self) -> float:
         return self.shared_bytes_per_clock_per_sm * self.sm_count * self.boost_clock_hz
+
+
+def with_clock(device: Device, clock_mhz: float) -> Device:
+    """The device, whose SM clock under load is given. Raises InputError for no such clock."""
+    if not (isinstance(clock_mhz, int | float) and LEAST_MHZ <= clock_mhz <= MOST_MHZ):
+        raise InputError(
+            f"a clock of {shortened(str(clock_mhz))} MHz: give the SM clock in MHz, "
+            f"from {LEAST_MHZ} to {MOST_MHZ:,}"
+        )
+    own = {"sustained_clock_hz": GIVEN_CLOCK, "tensor_clock_hz": "not needed: the clock was given"}
+    return replace(
+        device,
+        sustained_clock_hz=1e6 * clock_mhz,
+        tensor_clock_hz=None,
+        sources={**device.sources, **own},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -183,6 +183,7 @@ NOT_DETERMINED: Mapping[str, str] = {
     "sector_clocks": _FITTED,
     "write_slots": "what a load costs beside FFMAs depends on how many there are",
     "miss_clocks": _FITTED,
+    "merged_l2_bytes_per_clock": "SMs reach it in step, and others less",
     "l2_bytes_per_clock": "in the benchmark all SMs read the same 8 MiB",
     "dram_scatter": _FITTED,
     "dram_spread": _FITTED,

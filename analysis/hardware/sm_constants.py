@@ -43,6 +43,8 @@ class SmConstants(Numbers):
     #: clocks from the stores of a block's partial sums until other blocks see its flag
     flag_latency: int
     constant_line_clocks_alone: float  #: `constant_line_clocks` if the other SMs are idle
+    #: L2 read bandwidth of each SM if all of them read lines that others read at the same time
+    merged_l2_bytes_per_clock: float
     most_l2_bytes_per_clock: float  #: L2 read bandwidth of one SM if the others are idle
     most_write_bytes_per_clock: float  #: L2 write bandwidth of one SM if the others are idle
     #: bytes that DRAM could transfer while it transfers two sectors of a line alone

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.records.description import Format, Group, Metric, MetricUnit
+from analysis.records.operations import SOURCES, half_operations, products_of
 from analysis.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ class Counter(Metric):
     of_traffic: Callable[[Traffic], float] | None = field(repr=False, default=None)
     #: The waits whose polls increase it.
     polled_at: frozenset[Wait] = frozenset()
-    #: What a launch must have for it to be counted: bulk copies, tensor cores; None: any launch.
-    only_with: Literal["bulk copies", "tensor cores"] | None = None
+    #: What a launch must have for it to be counted; None: any launch.
+    only_with: Literal["bulk copies", "tensor cores", "half precision"] | None = None
     #: True if `profile` asks Nsight Compute for it.
     is_asked_for: bool = True
 
@@ -222,6 +223,30 @@ def _executed(*opcodes: str) -> Callable[[InstructionCounts], int]:
     return count
 
 
+def _operations(source: str) -> Callable[[InstructionCounts], int]:
+    """Function that counts the operations of products whose operands are of one type."""
+
+    def count(i: InstructionCounts) -> int:
+        of, operations = products_of(i.text)
+        return operations * i.executed if of == source else 0
+
+    return count
+
+
+def _of_half_precision() -> Iterable[Counter]:
+    """FP16 arithmetic under our name: Nsight Compute counts loads of constants among it."""
+    yield _counter(
+        "fp16__operations",
+        "FP16 operations outside the tensor cores",
+        MetricUnit.OPERATIONS,
+        Group.INSTRUCTIONS,
+        lambda i: half_operations(i.opcode, i.text) * i.predicated,
+        hint="counted by the simulator alone",
+        only_with="half precision",
+        is_asked_for=False,
+    )
+
+
 def _of_tensor_cores() -> Iterable[Counter]:
     of_warps = partial(
         _counter,
@@ -241,6 +266,18 @@ def _of_tensor_cores() -> Iterable[Counter]:
             f"warp instructions on tensor cores that count as {operation.upper()}",
             short=operation.upper(),
             of=_executed(*opcodes),
+        )
+    for source in SOURCES:
+        operands, _, sums = source.partition("_dst_")
+        yield _counter(
+            f"sm__ops_path_tensor_src_{source}",
+            f"operations on tensor cores with {operands.upper()} operands",
+            MetricUnit.OPERATIONS,
+            Group.INSTRUCTIONS,
+            _operations(source),
+            hint=f"and {sums.upper()} sums" if sums else "",
+            only_with="tensor cores",
+            is_asked_for=False,
         )
     yield _counter(
         "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_gmma",
@@ -361,6 +398,7 @@ ALL_COUNTERS: Mapping[str, Counter] = MappingProxyType(
         counter.tag: counter
         for family in (
             _of_instructions,
+            _of_half_precision,
             _of_tensor_cores,
             _of_cached_memory,
             _of_shared_memory,
@@ -379,6 +417,7 @@ def _those(is_one: Callable[[Counter], bool]) -> Mapping[str, Counter]:
 MODELLED = _those(lambda one: one.counter_class == CounterClass.MODELLED)
 OF_BULK_COPIES = _those(lambda one: one.only_with == "bulk copies")
 OF_TENSOR_CORES = _those(lambda one: one.only_with == "tensor cores")
+OF_HALF_PRECISION = _those(lambda one: one.only_with == "half precision")
 #: What is counted of every launch.
 COUNTERS = _those(lambda one: one.of is not None and one.only_with is None)
 
@@ -386,14 +425,16 @@ COUNTERS = _those(lambda one: one.of is not None and one.only_with is None)
 def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
     """Sums of the counters over instructions: every name in `COUNTERS`, including zeros.
 
-    They include the counters of `OF_BULK_COPIES` if there are bulk copies, and of `OF_TENSOR_CORES`
-    if there are matrix products.
+    They include the counters of `OF_BULK_COPIES` if there are bulk copies, of `OF_TENSOR_CORES`
+    if there are matrix products, and of `OF_HALF_PRECISION` if there is FP16 arithmetic.
     """
     listed = tuple(instructions)
     has_bulk = any(i.action is not None and i.action.startswith("bulk") for i in listed)
     has_products = any(i.opcode in _ON_TENSOR_CORES for i in listed)
+    has_halves = any(half_operations(i.opcode, i.text) for i in listed)
     named = {
         **COUNTERS,
+        **(OF_HALF_PRECISION if has_halves else {}),
         **(OF_BULK_COPIES if has_bulk else {}),
         **(OF_TENSOR_CORES if has_products else {}),
     }

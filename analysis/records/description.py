@@ -23,6 +23,7 @@ class MetricUnit(Vocabulary):
     SECTORS = "sectors"
     WAVEFRONTS = "wavefronts"
     BYTES = "B"
+    OPERATIONS = "operations"
     SHARE = "share"
     THREADS_PER_INSTRUCTION = "threads/instruction"
     SECTORS_PER_REQUEST = "sectors/request"

@@ -51,6 +51,7 @@ class AskedLaunch:
     rung: str | None = None
     inner_lines: bool | None = None
     constants: str | None = None
+    clock_mhz: float | None = None  #: of --clock
     l2: L2State = DEFAULT_L2
     source_dirs: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
@@ -79,6 +80,7 @@ class AskedLaunch:
         words += _each("--option", [one for one in options if not one.startswith(COMPILER)])
         words += _each("--source-dir", self.source_dirs)
         words += _each("--constants", filter(None, [self.constants]))
+        words += [] if command == "check" else _given("--clock", self.clock_mhz)
         words += _given("--limit", self.limit_s)
         words += _given("--max-instructions", self.max_instructions)
         words += [] if self.l2 == DEFAULT_L2 or command == "check" else ["--l2", self.l2]

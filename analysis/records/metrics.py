@@ -8,11 +8,13 @@ from types import MappingProxyType
 
 from analysis.records.counters import InstructionCounts
 from analysis.records.description import Format, Group, Metric, MetricUnit
+from analysis.records.operations import half_operations
 
 WARP_INSTRUCTIONS = "smsp__inst_executed.sum"
 THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
-FFMA, FADD, FMUL = (
-    f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum" for name in ("ffma", "fadd", "fmul")
+FFMA, FADD, FMUL, DFMA, DADD, DMUL = (
+    f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum"
+    for name in ("ffma", "fadd", "fmul", "dfma", "dadd", "dmul")
 )
 L1_REQUESTS, L1_SECTORS = (
     {
@@ -51,22 +53,19 @@ def fp32_flop(counters: Counters) -> int:
     return 2 * total(counters, FFMA) + total(counters, FADD, FMUL)
 
 
-# FLOP per lane. Half-precision instructions that only move or convert a value do not count.
+# FLOP per lane, but of half precision.
 _FLOP = {
     **{"FFMA": 2, "FFMA32I": 2, "FADD": 1, "FADD32I": 1, "FMUL": 1, "FMUL32I": 1},
     **{"FFMA2": 4, "FADD2": 2, "FMUL2": 2},
     **{"DFMA": 2, "DADD": 1, "DMUL": 1},
-    **{"HFMA2": 4, "HADD2": 2, "HMUL2": 2},
 }
-_NO_ARITHMETIC = ("-RZ, RZ", ", -RZ, ")  # HFMA2 with which a constant is loaded, HADD2.F32 of x + 0
 
 
 def flop(instructions: Iterable[InstructionCounts]) -> int:
     """Floating-point operations of all lanes in any precision, excluding those of tensor cores."""
     return sum(
-        _FLOP.get(one.opcode, 0) * one.predicated
+        (_FLOP.get(one.opcode, 0) or half_operations(one.opcode, one.text)) * one.predicated
         for one in instructions
-        if not (one.opcode.startswith("H") and any(mark in one.text for mark in _NO_ARITHMETIC))
     )
 
 
@@ -164,6 +163,16 @@ def _derived() -> Iterable[Derived]:
         by=(WARP_INSTRUCTIONS,),
         below=THREAD_INSTRUCTIONS,
     )
+    for bits, (multiply_add, *others) in ((32, (FFMA, FADD, FMUL)), (64, (DFMA, DADD, DMUL))):
+        yield Derived(
+            tag=f"flop_fp{bits}",
+            label=f"FP{bits} FLOP outside the tensor cores",
+            unit=MetricUnit.OPERATIONS,
+            format=Format.DIGITS,
+            group=Group.INSTRUCTIONS,
+            tags=(multiply_add, multiply_add, *others),  # a multiply-add is two
+            below=multiply_add,
+        )
     yield FFMA_SHARE
     yield SECTORS_LOADED
     words = {"ld": "loads", "st": "stores"}

@@ -34,6 +34,7 @@ _UNITS = {
     MetricUnit.WAVEFRONTS: "A wavefront is one pass of an access through shared memory: 4 bytes "
     "per thread without bank conflicts take 1.",
     MetricUnit.BYTES: "DRAM moves whole sectors of 32 bytes.",
+    MetricUnit.OPERATIONS: "A multiply-add is two operations.",
     MetricUnit.SHARE: "It is 0 to 100 %.",
     MetricUnit.THREADS_PER_INSTRUCTION: "A warp without divergence has 32.",
     MetricUnit.SECTORS_PER_REQUEST: "Coalesced 4-byte accesses have 4, and 32 is the most for "

@@ -29,8 +29,7 @@ static void begin(Sm *s, u32 first, const Instruction *i) {
     const u64 age = s->warps[first].age;
     s->products.free = from + interval;
     s->products.shared = wavefronts / interval;
-    s->r->lsu_busy += wavefronts;
-    s->r->shared_busy += wavefronts;
+    s->r->product_reads += wavefronts;
     at(s, from + interval + rest - m->product_release, first, age, PRODUCT_LEFT);
     if (i->argument & PRODUCT_ENDS_GROUP) at(s, from + busy + rest, first, age, GROUP_ENDED);
 }

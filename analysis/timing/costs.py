@@ -88,7 +88,7 @@ class Pricing:
             Effect.DRAM_BANDWIDTH: dram,
             Effect.L2_BANDWIDTH: max(l2, totals.stores),
             Effect.SHARED_WAVEFRONTS: totals.shared,
-            Effect.L1_WAVEFRONTS: totals.load_store - totals.shared,
+            Effect.L1_WAVEFRONTS: totals.l1,
             Effect.INTEGER_PIPE: totals.products / SCHEDULERS,
             Effect.LOGIC_PIPE: totals.logic / SCHEDULERS,
             Effect.FP64_PIPE: totals.double / SCHEDULERS,
@@ -97,7 +97,7 @@ class Pricing:
             Effect.TENSOR_PIPE: totals.tensor / SCHEDULERS,
         }
         clocks = totals.clocks * (1 + (self.runs.slowdown if scene.is_coupled else 0))
-        least = max(totals.load_store, totals.constants, issue, l2, dram)
+        least = max(totals.load_store, totals.shared, totals.constants, issue, l2, dram)
         if self.runs.atomics is not None:
             atomics_s = scene.atomics_share * self.runs.atomics.time_s
             least = max(least, atomics_s * scene.sm.clock_hz)

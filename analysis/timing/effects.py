@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.geometry import WARP_SIZE
 from analysis.sm import Kind, Machine, Streams, Unit
-from analysis.timing.modelled_sm import ModelledSm
+from analysis.timing.modelled_sm import ModelledSm, l2_bytes_per_clock
 from analysis.timing.predicted import Effect
 from analysis.timing.work import CountedInstruction
 
@@ -70,7 +70,7 @@ class Scene:
         """Lower bounds on the time from L2 and DRAM bandwidth."""
         l2, dram = self.sm.below_l1_s
         if self.is_spread:
-            of_all = self.sm.constants.l2_bytes_per_clock * self.sm.device.sm_count
+            of_all = l2_bytes_per_clock(self.sm) * self.sm.device.sm_count
             l2 *= self.sm.l2_rate / (of_all * self.sm.clock_hz)
         return l2, dram
 

@@ -33,7 +33,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
     """Lower bounds on the time of a launch, by resource."""
     sm, total, c = runs.sm, runs.total, runs.sm.constants
     halves = SCHEDULERS * c.fma_halves
-    fp32, l1 = total.multiply_adds / halves, total.load_store - total.shared
+    fp32, l1 = total.multiply_adds / halves, total.l1
     dram_bytes = sm.below_l1_s[1] * sm.dram_rate
 
     def bound(name: Resource, clocks: float, basis: str) -> TimeBound:
@@ -54,7 +54,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
         bound(
             Resource.SHARED_MEMORY,
             total.shared,
-            f"{total.shared:,.0f} clocks of the load/store unit {OF_SM}",
+            f"{total.shared:,.0f} clocks of shared memory {OF_SM}",
         ),
         *(bound(*of) for of in _of_tensor_cores(total)),
         *(bound(*of) for of in _of_constants(total)),

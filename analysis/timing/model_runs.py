@@ -73,7 +73,7 @@ class ModelRuns:
         found = self.replayed
         clocks = found.clocks * (1 + self.slowdown)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
-        busy = found.load_store, found.constants, found.issued / SCHEDULERS
+        busy = found.load_store, found.shared, found.constants, found.issued / SCHEDULERS
         below_s = (*self.sm.below_l1_s, self.atomics.time_s if self.atomics else 0.0)
         least = (*busy, *(time_s * self.sm.clock_hz for time_s in below_s))
         return replace(found, clocks=max(clocks, *least, self.sm.work.clocks_of_waits))

@@ -112,7 +112,7 @@ class ModelledSm:
             + (c.constant_line_clocks - c.constant_line_clocks_alone)
             * self.busy_sms
             / self.device.sm_count,
-            "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
+            "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, l2_bytes_per_clock(self) * crowd),
             # stores take the time of the sectors that remain after merging
             "write_bytes_per_clock": written / work.sent_share,
         }
@@ -195,6 +195,16 @@ class ModelledSm:
             (work.l2_read_bytes + work.l2_write_bytes) / self.l2_rate,
             _dram_work(self) / self.dram_rate,
         )
+
+
+def l2_bytes_per_clock(sm: ModelledSm) -> float:
+    """Bytes that each SM reads from L2 per clock if all SMs read.
+
+    A fetch that serves several SMs takes the time of one at L2, but crosses to each of them.
+    """
+    c = sm.constants
+    merged = min(c.merged_l2_bytes_per_clock, c.l2_bytes_per_clock / sm.work.merged_share)
+    return max(c.l2_bytes_per_clock, merged)
 
 
 def _dram_work(sm: ModelledSm) -> float:

@@ -78,9 +78,10 @@ def modelled_sm(work: Work, device: Device) -> ModelledSm:
 
 def tensor_share(runs: ModelRuns) -> float:
     """Share of the time for which the tensor cores are busy, if the clock depends on it."""
-    if runs.sm.device.tensor_clock_hz is None or not runs.total.clocks:
+    total = runs.total
+    if runs.sm.device.tensor_clock_hz is None or not total.clocks:
         return 0.0
-    return runs.total.tensor / SCHEDULERS / runs.total.clocks
+    return (total.tensor - total.tensor_doubles) / SCHEDULERS / total.clocks
 
 
 def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> ModelledSm | None:

@@ -18,7 +18,8 @@ class SmTotals:
     issued: float  #: warp instructions
     multiply_adds: float  #: busy clocks of the FMA pipes
     load_store: float  #: busy clocks of the load/store unit, including shared memory
-    shared: float  #: busy clocks of shared memory
+    l1: float  #: the same without shared memory
+    shared: float  #: busy clocks of shared memory, which products of warpgroups read too
     stores: float  #: clocks that stores to L2 take
     constants: float  #: busy clocks of the unit that loads constants at addresses in registers
     products: float  #: busy clocks of the half of the FMA pipes that multiplies integers
@@ -27,6 +28,7 @@ class SmTotals:
     half: float  #: busy clocks of the FP16 pipes
     special: float  #: busy clocks of the XU pipes
     tensor: float  #: busy clocks of the tensor cores
+    tensor_doubles: float  #: the part of them with products of doubles
 
     @classmethod
     def of(cls, ran: Ran) -> SmTotals:
@@ -36,7 +38,8 @@ class SmTotals:
             issued=ran.issued,
             multiply_adds=busy[Unit.FMA] + busy[Unit.FMA_HEAVY] + busy[Unit.FMA_WIDE],
             load_store=ran.load_store_busy,
-            shared=ran.shared_busy,
+            l1=ran.load_store_busy - ran.shared_busy,
+            shared=ran.shared_busy + ran.product_reads,
             stores=ran.write_clocks,
             constants=ran.constant_busy,
             products=busy[Unit.FMA_HEAVY] + busy[Unit.FMA_WIDE],
@@ -44,6 +47,7 @@ class SmTotals:
             double=busy[Unit.FP64],
             half=busy[Unit.HALF],
             special=busy[Unit.XU],
+            tensor_doubles=busy[Unit.TENSOR_DOUBLE],
             tensor=busy[Unit.TENSOR] + busy[Unit.TENSOR_SHORT] + busy[Unit.TENSOR_DOUBLE],
         )
 

@@ -156,6 +156,11 @@ class Traffic:
     dram_fill_bytes: float = 0.0  #: bytes read because stores write parts of sectors
 
     @property
+    def merged_share(self) -> float:
+        """Sectors that L2 sends, relative to those that arrive in L1."""
+        return self.merged_sectors / self.fetched_sectors if self.fetched_sectors else 1.0
+
+    @property
     def rounded(self) -> dict[str, int]:
         """The fields in whole sectors and bytes: sums over blocks differ in their last digits."""
         return {name: round(value) for name, value in vars(self).items()}

@@ -114,15 +114,26 @@ def _time(
     l2: L2State | None,
 ) -> str:
     state = l2 or (predicted.l2 if predicted else None)
-    on = f"{f' on {device.name}' if device else ''}{f', L2 {state}' if state else ''}"
+    where = f" on {device.name}" if device else ""
+    found = f", L2 {state}" if state else ""
+    at = _clock(predicted, device)
     told = text.predicted_within(predicted.time_s, predicted.interval_s) if predicted else None
     if measured_s is not None:
-        also = f", {told} predicted" if told else ""
+        also = f", {told} predicted{at}" if told else ""
         one = text.seconds if interval else text.predicted_seconds
-        return f"{name}: {text.with_interval(measured_s, interval, one)} measured{on}{also}."
+        return (
+            f"{name}: {text.with_interval(measured_s, interval, one)} measured{where}{found}{also}."
+        )
     if told:
-        return f"{name}: {told} predicted{on}."
+        return f"{name}: {told} predicted{where}{at}{found}."
     return f"{name}: {basis or 'not predicted'}."
+
+
+def _clock(predicted: Predicted | None, device: Device | None) -> str:
+    """The SM clock of a prediction, if it is not the boost clock."""
+    if predicted is None or device is None or predicted.clock_hz == device.boost_clock_hz:
+        return ""
+    return f" at {predicted.clock_hz / 1e6:,.0f} MHz"
 
 
 # The cause.

@@ -65,8 +65,9 @@ class Call:
     `set_texts` are those of --set as they were given, `settings` what they mean. A
     `rung` by its name has no arguments here: those follow from its shape and the seed.
     `script` is set for a kernel of a Python file. `inner_lines` is as for `simulate`.
-    `constants` is the file of --constants, `l2` what the launch finds in L2. `notes` say what host
-    code told of the launch; `doubts` say why its time is not to be trusted.
+    `constants` is the file of --constants, `clock_mhz` the number of --clock, `l2` what the launch
+    finds in L2. `notes` say what host code told of the launch; `doubts` say why its time is not to
+    be trusted.
     """
 
     source: Path
@@ -94,6 +95,7 @@ class Call:
     script: ScriptLaunch | None = None
     inner_lines: bool = False
     constants: str | None = None
+    clock_mhz: float | None = None
     l2: L2State = DEFAULT_L2
     code: Kernel | None = None
     source_dirs: Sequence[str] = ()
@@ -121,6 +123,7 @@ class Call:
             rung=self.rung.label if self.rung else None,
             inner_lines=self.inner_lines,
             constants=self.constants,
+            clock_mhz=self.clock_mhz,
             l2=self.l2,
             source_dirs=tuple(self.source_dirs),
             settings=tuple(self.set_texts),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.devices import Device
+from analysis.devices import Device, with_clock
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.l2_state import DEFAULT_L2
@@ -109,6 +109,14 @@ def parse_call(
                 "device with --device"
             )
         device = with_constants(device, constants)
+    clock = predicts.clock if predicts is not None else None
+    if clock is not None:
+        if device is None:
+            raise InputError(
+                f"--clock: no device of {arch} is known, so no time is predicted: name a "
+                "device with --device"
+            )
+        device = with_clock(device, clock)
     arguments = launch.arguments or ()
     common: dict[str, Any] = {
         "arch": arch,
@@ -120,6 +128,7 @@ def parse_call(
         "seed": chosen_seed(launch.seed),
         "inner_lines": predicts is not None and predicts.inner_lines,
         "constants": None if constants is None else str(constants),
+        "clock_mhz": clock,
         "l2": DEFAULT_L2 if predicts is None else predicts.l2,
     }
     if is_name(launch.source):

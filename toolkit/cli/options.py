@@ -54,6 +54,15 @@ Constants = Annotated[
         show_default="those of the architecture",
     ),
 ]
+Clock = Annotated[
+    float | None,
+    typer.Option(
+        "--clock",
+        metavar="MHZ",
+        help="SM clock to predict with.",
+        show_default="that of the device under this load",
+    ),
+]
 FoundInL2 = Annotated[
     L2State,
     typer.Option(
@@ -294,6 +303,7 @@ class PredictOptions(KernelOptions):
     """Options of `run` and `simulate`, which predict a time."""
 
     constants: Constants = None
+    clock: Clock = None
     l2: FoundInL2 = DEFAULT_L2
     inner_lines: Annotated[
         bool,

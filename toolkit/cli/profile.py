@@ -14,6 +14,7 @@ from analysis.errors import ToolkitError
 from analysis.l2_state import DEFAULT_L2
 from toolkit.cli.errors import fail, fail_on_first, one_line_errors
 from toolkit.cli.options import (
+    Clock,
     Constants,
     DeviceName,
     FoundInL2,
@@ -58,6 +59,7 @@ def profile(
     ] = None,
     device: DeviceName = None,
     constants: Constants = None,
+    clock: Clock = None,
     executor: Annotated[
         ExecutorChoice,
         typer.Option(
@@ -128,6 +130,7 @@ def profile(
                 variant,
                 device=device,
                 constants=constants,
+                clock=clock,
                 executor=executor.value,
                 sampling=Sampling(precision=precision, time_limit_s=seconds, max_samples=samples),
                 l2=l2,

@@ -15,7 +15,8 @@ _OF_MATRICES = {
 _OF_REGISTERS = {
     watch.EARLY_RESULT: (
         "early read of a result",
-        "it reads what wgmma at {line} may not have written yet: no wgmma.wait_group between them",
+        "it reads what wgmma at {line} may not have written yet: no wgmma.wait_group between them "
+        "(wait before the first use)",
     ),
     watch.EARLY_CHANGE: (
         "early write of an operand",
@@ -66,7 +67,7 @@ class ProductWording(Wording):
         if row["kind"] == watch.OTHER_SWIZZLE:
             how = (
                 f"the descriptor has {SWIZZLED[number & 0xFFFF]} and the copy wrote with "
-                f"{SWIZZLED[number >> 16]}, or the base offset is not 0"
+                f"{SWIZZLED[number >> 16]}, or the base offset is not 0: give both the same swizzle"
             )
         else:
             how = (

@@ -143,16 +143,14 @@ def blocks_of_last_sm(
 
 
 def _last_sm(end: Floats, executed: Floats, sm: Integers) -> int:
-    """The SM that finishes last: that of the late block with the most work on its SM up to it.
+    """The SM that finishes last: the one with the most work of those that have a late block.
 
-    Schedulers prefer the oldest warp, so that earlier blocks of an SM delay a block.
+    All blocks of an SM delay each other, also those that end before it.
     """
-    rank = np.argsort(sm, kind="stable")
-    done = np.cumsum(executed[rank])
-    first = np.searchsorted(sm[rank], sm[rank])  # of the SM
-    until = np.zeros(len(end))
-    until[rank] = done - done[first] + executed[rank][first]
-    return int(sm[np.argmax(np.where(end >= LATE * end.max(), until, -1.0))])
+    total = np.bincount(sm, executed)
+    is_late = np.zeros(len(total), dtype=bool)
+    is_late[sm[end >= LATE * end.max()]] = True
+    return int(np.argmax(np.where(is_late, total, -1.0)))
 
 
 def _replayed_orders(slot: Integers, executed: Floats, per_sm: int) -> tuple[list[Integers], float]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.argument_types import checked
 from analysis.comparison.accuracy import device_of
-from analysis.devices import Device, find_device
+from analysis.devices import Device, find_device, with_clock
 from analysis.errors import InputError, ShapeError
 from analysis.geometry import WARP_SIZE
 from analysis.l2_state import DEFAULT_L2, l2_state
@@ -79,6 +79,7 @@ def simulate(
     when_counted: WhenCounted | None = None,
     device: Device | str | None = None,
     constants: str | Path | None = None,
+    clock: float | None = None,
     l2: str = DEFAULT_L2,
     predict: bool = True,
     outputs: bool = True,
@@ -142,6 +143,8 @@ def simulate(
     constants
         A file that `python -m toolkit.microbenchmarks` wrote on such a GPU: its measured values
         replace constants of the timing model, as `predicted.constants` states.
+    clock
+        SM clock in MHz to predict with, in place of the one that the device holds under this load.
     l2
         What the launch finds in L2: "dirty", other data that a launch before wrote, which is the
         default because it is what a stream of launches leaves; "clean", other data that were only
@@ -203,6 +206,8 @@ def simulate(
     if not predict:
         if constants is not None:
             raise InputError("constants are for a predicted time: leave out predict=False")
+        if clock is not None:
+            raise InputError("a clock is for a predicted time: leave out predict=False")
         arch, chosen = architecture_of(arch, chosen) if arch or chosen else None, None
     simulator = Simulator(
         arch=arch,
@@ -234,7 +239,7 @@ def simulate(
         launch_line=launch_line,
     )
     if predict and request.is_rung:
-        simulator = _on_a_device(simulator, simulator.target, constants)
+        simulator = _on_a_device(simulator, simulator.target, constants, clock)
     if rung := request.rung(simulator.device):
         cubin = compile_for(
             simulator.arch or simulator.device or simulator.target, rung.selection, request.options
@@ -251,7 +256,7 @@ def simulate(
         request, launched = whole.request, whole.request.launched()
         compiled = whole.kernel.with_inner_lines if inner_lines else whole.kernel
         if predict:
-            simulator = _on_a_device(simulator, compiled.limits_of, constants)
+            simulator = _on_a_device(simulator, compiled.limits_of, constants, clock)
         found = simulator.run(compiled, *launched)
     found = replace(
         found,
@@ -276,15 +281,20 @@ def _without_time(execution: Execution, is_asked_for: bool, arch: str) -> Execut
     return replace(execution, prediction_basis=why)
 
 
-def _on_a_device(simulator: Simulator, arch: str, constants: str | Path | None) -> Simulator:
+def _on_a_device(
+    simulator: Simulator, arch: str, constants: str | Path | None, clock: float | None
+) -> Simulator:
     """Simulator of its device or, without one, of a device of `arch` if one is known."""
     device = simulator.device or device_of(arch)
-    if constants is not None:
-        if device is None:
+    for given, what in ((constants, "constants are"), (clock, "a clock is")):
+        if given is not None and device is None:
             raise InputError(
-                f"constants are for a predicted time, and no device of {arch} is known: name one"
+                f"{what} for a predicted time, and no device of {arch} is known: name one"
             )
+    if device is not None and constants is not None:
         device = with_constants(device, constants)
+    if device is not None and clock is not None:
+        device = with_clock(device, clock)
     return replace(simulator, device=device)
 
 

@@ -130,7 +130,9 @@ def share_of_a_block(lifetimes: Floats) -> float:
 def _accesses(
     instructions: Sequence[InstructionCounts], actions: tuple[str, ...]
 ) -> list[InstructionCounts]:
-    return [i for i in instructions if i.space == "global" and i.action in actions]
+    """Accesses to global memory, by generic addresses too."""
+    spaces = ("global", "generic")
+    return [i for i in instructions if i.space in spaces and i.sectors and i.action in actions]
 
 
 def _requests(one: InstructionCounts) -> float:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from analysis.argument_types import checked
 from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.comparison.scorecard import scored
-from analysis.devices import Device, find_device
+from analysis.devices import Device, find_device, with_clock
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
@@ -60,6 +60,7 @@ def profile(
     *,
     device: str | None = None,
     constants: str | Path | None = None,
+    clock: float | None = None,
     executor: Choice = "auto",
     sampling: Sampling | None = None,
     l2: str = DEFAULT_L2,
@@ -83,6 +84,8 @@ def profile(
     constants
         A file that `python -m toolkit.microbenchmarks` wrote on a GPU of that architecture: what it
         measured takes the place of constants of predicted times.
+    clock
+        SM clock in MHz of predicted times, in place of the one that the device holds under load.
     executor
         "auto" uses the GPU where there is one and `device` does not name another, else the
         simulator; "theory" executes nothing.
@@ -132,6 +135,10 @@ def profile(
         raise InputError(
             "constants are for predicted times, and executor theory predicts none: leave them out"
         )
+    if clock is not None and executor == "theory":
+        raise InputError(
+            "a clock is for predicted times, and executor theory predicts none: leave it out"
+        )
     gpu, why_none = _gpu_to_use(asked, executor)
     if gpu is None:
         if counters:
@@ -141,8 +148,8 @@ def profile(
                 "without it"
             )
         bench = _bench_without_gpu(executor, why_none, progress)
-        chosen = _with_constants(asked or DEFAULT_DEVICE, constants)
-        return _run(plan, bench(chosen), progress, resume, journal, constants)
+        chosen = _predicting(asked or DEFAULT_DEVICE, constants, clock)
+        return _run(plan, bench(chosen), progress, resume, journal, constants, clock)
     from toolkit.gpu.nsight_compute.collect import Counting
     from toolkit.profiling.on_gpu import GpuBench
 
@@ -152,12 +159,14 @@ def profile(
         counting_if_asked as counting,
         GpuBench(gpu, counting) as on_gpu,
     ):
-        on_gpu.device = _with_constants(on_gpu.device, constants)
-        return _run(plan, on_gpu, progress, resume, journal, constants)
+        on_gpu.device = _predicting(on_gpu.device, constants, clock)
+        return _run(plan, on_gpu, progress, resume, journal, constants, clock)
 
 
-def _with_constants(device: Device, constants: str | Path | None) -> Device:
-    return device if constants is None else with_constants(device, constants)
+def _predicting(device: Device, constants: str | Path | None, clock: float | None) -> Device:
+    """The device with the constants and the clock that a user gave for predictions."""
+    device = device if constants is None else with_constants(device, constants)
+    return device if clock is None else with_clock(device, clock)
 
 
 def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str]:
@@ -200,13 +209,14 @@ def _run(
     resume: Profile | None,
     journal: str | Path | None,
     constants: str | Path | None,
+    clock: float | None,
 ) -> ShownProfile:
     plan.check_fits(bench.device)
     bench.l2 = plan.l2
     empty = ShownProfile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=_command(plan, bench, constants),
+        command=_command(plan, bench, constants, clock),
         status="interrupted",
         executor=bench.executor,
         seed=plan.seed,
@@ -282,7 +292,7 @@ def _environment(plan: Plan, bench: Bench) -> Environment:
     return replace(found, software=found.software | bench.software() | sources)
 
 
-def _command(plan: Plan, bench: Bench, constants: str | Path | None) -> str:
+def _command(plan: Plan, bench: Bench, constants: str | Path | None, clock: float | None) -> str:
     """The command line that repeats this run."""
     words = ["python -m toolkit profile"]
     words += [f"--shape {problem}" for problem in plan.shapes]
@@ -293,6 +303,8 @@ def _command(plan: Plan, bench: Bench, constants: str | Path | None) -> str:
         words.append(f"--device {bench.device.key}")
     if constants is not None:
         words.append(f"--constants {quote(str(constants))}")
+    if clock is not None:
+        words.append(f"--clock {clock:g}")
     asked, usual = plan.sampling, Sampling()
     for option, value, default in (
         ("seconds", asked.time_limit_s, usual.time_limit_s),

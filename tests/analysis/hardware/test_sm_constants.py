@@ -159,6 +159,10 @@ TENSOR = {
         ROOT / "validation/timing/recorded/tensor_constants_h200.json"
     )["constants"].items()
 }
+SHARED_L2 = recordings.read(ROOT / "validation/timing/recorded/l2_sharing_h200.json")["constants"]
+FROM_RECORDED |= {
+    "merged_l2_bytes_per_clock": (SHARED_L2["l2_shared_12_bytes_per_cycle"]["value"], 0.01),
+}
 FULL, HALF = (TENSOR[f"wgmma_64_{a}_loads_beside_per_cycle"] for a in ("shared", "registers"))
 FROM_RECORDED |= {
     "products_in_flight": (TENSOR["wgmma_in_flight_products"], 0.0),
@@ -239,7 +243,7 @@ def test_all_that_says_measured_is_compared_and_has_its_command():
         assert entry.source.startswith(f"{gpu}, CUDA 13.0")
         assert entry.command.startswith(RUN_OF)
         chosen = entry.command.removeprefix(RUN_OF)
-        recorded = ON_AN_H100 if name in FROM_H100 else {**MEASURED, **TENSOR}
+        recorded = ON_AN_H100 if name in FROM_H100 else {**MEASURED, **TENSOR, **SHARED_L2}
         assert any(chosen in bench for bench in recorded), name
 
 
@@ -294,3 +298,20 @@ def test_the_document_has_the_constants_of_the_code():
     """After a change: python -m benchmarks.timing_tables prints the table."""
     text = (ROOT / "docs/timing.md").read_text(encoding="utf-8")
     assert "\n".join(table()) in text
+
+
+def test_sms_that_read_the_same_lines_in_step_read_faster():
+    """The rule of `ModelledSm.machine`, on what an H200 measured: 1 fetch for 2 SMs, 1 for 4."""
+    distinct = SHARED_L2["l2_shared_1_bytes_per_cycle"]["value"]
+    for sharers, fetches in ((2, 1), (4, 1), (12, 3), (132, 33)):  # up to four of a GPC
+        read = SHARED_L2[f"l2_shared_{sharers}_bytes_per_cycle"]["value"]
+        merged_share = fetches / sharers
+        assert read == pytest.approx(
+            min(HOPPER.merged_l2_bytes_per_clock, distinct / merged_share), rel=0.05
+        )
+    # without a common GPC nothing is merged, and little where SMs are 1,000 clocks apart
+    assert SHARED_L2["l2_shared_4_apart_bytes_per_cycle"]["value"] == pytest.approx(
+        distinct, rel=0.01
+    )
+    late = SHARED_L2["l2_shared_2_delay_1000_bytes_per_cycle"]["value"]
+    assert late == pytest.approx(distinct, rel=0.06)

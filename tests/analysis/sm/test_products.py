@@ -105,14 +105,15 @@ def test_loads_get_what_products_leave_of_shared_memory(columns, source):
     )  # fmt: skip
     loads = 100
     warps = [[*[0] * 199, 1, 2, 3]] * 4 + [[*[(4, 1)] * loads, 5]] * 4
-    taken = int(ran(table, *warps, **machine).load_store_busy)
+    found = ran(table, *warps, **machine)
     beside = clocks(table, *warps, **machine)
     alone = clocks(table, *warps[:4], **machine)
-    assert taken > 4 * loads  # descriptors read, too
+    assert found.load_store_busy == found.shared_busy == 4 * loads
     assert beside >= alone
     measured = MEASURED[f"wgmma_{columns}_{source}_loads_beside_per_cycle"]["value"]
     interval = MEASURED[f"wgmma_{columns}_{source}_interval_cycles"]["value"]
     reads = columns / 4 + 16 * (source == "shared")
+    assert found.product_reads == 200 * reads  # past the load/store unit
     share = HOPPER.least_beside_products + HOPPER.idle_beside_products * (1 - reads / interval)
     assert share == pytest.approx(measured, rel=0.2)
 

@@ -1,5 +1,7 @@
 """The answer on a launch: its sentences, for any kind of cause."""
 
+from dataclasses import replace
+
 import pytest
 
 from analysis.devices import DEVICES
@@ -38,7 +40,7 @@ def predicted(parts, lines=()):
     return Predicted(
         time_s=sum(cost.time_s for cost in costs),
         cycles=1.0,
-        clock_hz=1e9,
+        clock_hz=H100.boost_clock_hz,
         launch_s=3e-6,
         flop_per_s=0.0,
         l2="dirty",
@@ -168,3 +170,9 @@ def test_grades():
     assert measured.line_sentence == "Line 4 has the most warp instructions: 100.0 %."
     neither = answer("k" * 300, None, code, None, "k.cu", basis="not predicted: it waits")
     assert neither.time_sentence == f"{'k' * 60}…: not predicted: it waits."
+
+
+def test_a_clock_that_is_not_the_boost_clock_stands_beside_the_time():
+    at_1500 = replace(predicted({Effect.DRAM_BANDWIDTH: 10}), clock_hz=1.5e9)
+    said = answer("k", at_1500, [], H100, "k.cu").time_sentence
+    assert " predicted on NVIDIA H100 SXM5 80 GB at 1,500 MHz, L2 dirty." in said

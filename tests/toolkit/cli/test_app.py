@@ -77,7 +77,7 @@ def test_every_option_reaches_the_run(monkeypatch):
     options = (
         "-s 64 --shape 1x2x3 -v tiled -v cpu -d t4 --executor theory --seconds 0.5 --samples 7 "
         "--precision 0.2 --l2 warm --seed 9 --html a.html --record b.json --counters "
-        "--constants c.json"
+        "--constants c.json --clock 1500"
     )
     assert invoke(f"profile {options}").exit_code == 0
     asked.pop("progress")
@@ -87,6 +87,7 @@ def test_every_option_reaches_the_run(monkeypatch):
         "arguments": (["64", "1x2x3"], ["tiled", "cpu"]),
         "device": "t4",
         "constants": Path("c.json"),
+        "clock": 1500.0,
         "executor": "theory",
         "sampling": Sampling(precision=0.2, time_limit_s=0.5, max_samples=7),
         "l2": "warm",

@@ -31,6 +31,21 @@ def test_adjacent_stores_of_few_lines_are_sent_as_one(kernel, words, merged):
     assert found.counters["lts__t_sectors_op_write.sum"] == stored / merged
 
 
+GENERIC = """
+extern "C" __global__ void store(float *out) {
+    asm volatile("st.f32 [%0], %1;" :: "l"(out + threadIdx.x), "f"(1.0f) : "memory");
+}
+"""
+
+
+def test_stores_by_generic_addresses_write_whole_sectors_too():
+    out = np.zeros(256, np.float32)
+    found = simulate(GENERIC, grid=1, block=256, arguments=[out], device="h200")
+    assert found.counters["lts__t_sectors_op_write.sum"] == 256 / 8 * 1.5  # half of them cross
+    assert found.counters["dram__bytes_read.sum"] == 0  # nothing of a sector is left as it was
+    assert found.predicted.time_s < 10e-6
+
+
 @pytest.mark.parametrize(
     ("lifetimes", "share"),
     [

@@ -9,7 +9,7 @@ from toolkit.machine_code.instruction import Address, Constant, Instruction, Ope
 from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.integer import TRUE
 from toolkit.sass.isa.registry import Lowering, is_predicate, numbered, on_words, opcode
-from toolkit.sass.isa.slots import Source
+from toolkit.sass.isa.slots import Source, refuse
 
 # Ins.flags of memory.h
 ADDRESS_64, UNIFORM_64, ADDRESS_SIGNED = 1, 2, 4
@@ -242,9 +242,15 @@ def is_of_matrices(i: Instruction | Lowering) -> bool:
     return not MATRICES.keys().isdisjoint(i.modifiers)
 
 
-@on_words("MOVM", modifiers="16 MT88")
+@on_words("MOVM", modifiers="16 MT88 U4TO8 M832 M864")
 def movm(i: Lowering) -> None:
     """d, a: a matrix of 8 x 8 halves, transposed"""
+    if "U4TO8" in i.modifiers:
+        refuse(
+            i.instruction,
+            f"products of bits (BMMA) are made of elements of 4 bits on sm_{i.capability}, which "
+            "is not simulated: compile for sm_75 to sm_90",
+        )
     if i.modifiers == ("16", "MT88"):
         i.form("d u32", "MATRIX_TRANSPOSE")
 

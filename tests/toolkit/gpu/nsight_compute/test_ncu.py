@@ -7,7 +7,12 @@ import time
 import pytest
 
 from analysis.errors import CountersError
-from analysis.records.counters import ALL_COUNTERS, OF_BULK_COPIES, OF_TENSOR_CORES
+from analysis.records.counters import (
+    ALL_COUNTERS,
+    OF_BULK_COPIES,
+    OF_HALF_PRECISION,
+    OF_TENSOR_CORES,
+)
 from toolkit.gpu.nsight_compute import ncu
 
 FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
@@ -32,7 +37,11 @@ def test_only_what_a_rung_can_count_is_asked_for():
     assert set(ncu.COUNTER_NAMES) < set(ALL_COUNTERS)
     left_out = [name for name in ALL_COUNTERS if name not in ncu.COUNTER_NAMES]
     double = [name for name in left_out if "_op_d" in name and name not in OF_TENSOR_CORES]
-    assert [x for x in left_out if x not in double] == [*OF_TENSOR_CORES, *OF_BULK_COPIES]
+    assert [x for x in left_out if x not in double] == [
+        *OF_HALF_PRECISION,
+        *OF_TENSOR_CORES,
+        *OF_BULK_COPIES,
+    ]
     options = ncu.counting_options(["a.sum"])
     assert options[:2] == ["--clock-control", "none"]
     assert options[-1] == f"a.sum,{','.join(ncu.OF_LAUNCH)}"
