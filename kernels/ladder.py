@@ -392,6 +392,20 @@ LADDER: tuple[Variant, ...] = (
         # cheap copies: a copied element is in at least 1024 products on average
         preferences=(Preference(fewest_products=1024),),
     ),
+    Variant(
+        rung=20,
+        name="tf32-parts",
+        title="TF32 parts",
+        idea="three products of TF32 on tensor cores for each one in float32",
+        file="20_tf32_parts.cu",
+        entry="sgemm_tf32_parts",
+        since=80,
+        parameters={"stages": tilings.ring_stages(default=3, legal=(2, 3))},
+        tile=tilings.TF32_PARTS,
+        flat_block=True,
+        dynamic_shared_bytes=tilings.ring_bytes,
+        warp=warps.fragments,
+    ),
 )
 
 CPU = Reference(name="cpu", title="CPU", idea="SciPy's BLAS sgemm on the host")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from analysis.access import Tiling
+from analysis.access import TensorProducts, Tiling
 from analysis.problem import FLOAT_BYTES
 from kernels.variant import BulkTiles, Constraint, Parameter, Parameters, tiling_of
 
@@ -27,6 +27,15 @@ PER_THREAD_8X8 = partial(
 VECTORIZED = partial(PER_THREAD_8X8, global_width=4, shared_store_b_width=4)
 ASYNCHRONOUS = partial(
     PER_THREAD_8X8, global_width=4, global_load_a_width=1, asynchronous=True, narrows=True
+)
+TF32_PARTS = partial(
+    PER_THREAD_8X8,
+    block_k=32,
+    global_width=4,
+    asynchronous=True,
+    narrows=True,
+    # rounded parts of 11 bits leave 2^-23 of a and of b, and small * small is 2^-22
+    tensor=TensorProducts(format="TF32", products=3, warp_m=64, warp_n=32, relative_error=2**-21),
 )
 BULK = partial(PER_THREAD_8X8, block_k=BULK_DEPTH, thread_n=16, global_width=4, bulk=True)
 SPLIT = partial(BULK, block_k=SPLIT_DEPTH, leaves_sums=True)

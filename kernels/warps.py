@@ -163,6 +163,21 @@ def asynchronous(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     }
 
 
+def fragments(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rung 20: ldmatrix reads rows of 16 bytes of A, swizzled by the row; B is swizzled by k."""
+    width_a, width_b = tiling.global_widths(problem)
+    a = np.divmod(width_a * THREAD, tiling.depth)
+    b = np.divmod(width_b * THREAD, tiling.block_n)
+    row, piece = THREAD % 16, THREAD // 16 ^ THREAD % 8
+    group, member = np.divmod(THREAD, 4)
+    quad = group // 2 + group % 2 * 4 ^ member
+    return {
+        **_of_matrices(problem, a, b, (group, VECTOR * member), width_a, width_b),
+        ("shared", "load", "A"): _shared(row * tiling.depth + VECTOR * piece, VECTOR),
+        ("shared", "load", "B"): _shared(member * tiling.block_n + VECTOR * quad, VECTOR),
+    }
+
+
 def bulk(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     """Rungs 13 to 18: rows of A are swizzled in pieces of 16 bytes, of which a lane reads one.
 
