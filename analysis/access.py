@@ -47,6 +47,7 @@ from math import isqrt
 from types import MappingProxyType
 from typing import Literal
 
+from analysis.devices import TensorFormat
 from analysis.errors import InputError
 from analysis.geometry import WARP_SIZE, ceil_div, exact_div
 from analysis.problem import FLOAT_BYTES, Gemm
@@ -66,7 +67,6 @@ Operand = Literal["A", "B", "C"]
 Copies = Literal["loads", "asynchronous", "bulk"]
 
 
-TensorFormat = Literal["TF32", "FP16"]
 PRODUCT_M, PRODUCT_N = 16, 8  # elements of C of one mma.sync
 PRODUCT_K: Mapping[TensorFormat, int] = MappingProxyType({"TF32": 8, "FP16": 16})
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from analysis.device_table import (
     LIMITS,
@@ -25,6 +25,9 @@ from analysis.device_table import (
 from analysis.errors import InputError, UnknownNameError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOP_PER_FMA
+
+TensorFormat = Literal["FP16", "TF32"]  # of operands
+FIRST_TF32 = (8, 0)  # compute capability
 
 # Share of the time for which tensor cores are busy, from which on the clock falls no further.
 # Fitted on the loads of toolkit/microbenchmarks/clock.py on an H200 (docs/decisions/0079).
@@ -101,8 +104,9 @@ class Device(Limits):
     ones. `l2_bytes_per_s` is the nominal read bandwidth, None if NVIDIA publishes none.
     `sustained_clock_hz` is the clock that the device holds while it computes matrix products one
     after the other, None if it is not known to differ from the boost clock. `tensor_clock_hz` is
-    the clock that it holds while its tensor cores are busy, None if that was not measured. All
-    nominal rates are at the boost clock.
+    the clock that it holds while its tensor cores are busy, None if that was not measured.
+    `tensor_flop_per_s` is the rate of its tensor cores with FP16 operands that are not sparse and
+    FP32 sums, None if there are none or it is not known. All nominal rates are at the boost clock.
     `driver_names` are the names under which the CUDA driver reports such a GPU. `constants` take
     the place of those of the architecture's machine file in predictions.
     """
@@ -124,6 +128,7 @@ class Device(Limits):
     driver_names: tuple[str, ...] = ()
     sustained_clock_hz: float | None = None
     tensor_clock_hz: float | None = None
+    tensor_flop_per_s: float | None = None
     constants: OwnConstants | None = None
 
     @property
@@ -137,6 +142,13 @@ class Device(Limits):
         if self.tensor_clock_hz is None:
             return held
         return held - max(0.0, held - self.tensor_clock_hz) * min(1.0, tensor_share / FULL_LOAD)
+
+    def tensor_rate(self, operands: TensorFormat) -> float | None:
+        """FLOP/s of the tensor cores with operands of a format and FP32 sums, None if unknown."""
+        if self.tensor_flop_per_s is None or operands == "FP16":
+            return self.tensor_flop_per_s
+        # half of FP16's on every architecture that has TF32 (the whitepapers in `sources`)
+        return self.tensor_flop_per_s / 2 if self.compute_capability >= FIRST_TF32 else None
 
     @property
     def shared_bytes_per_s(self) -> float:
@@ -292,6 +304,7 @@ def _plain(name: str) -> str:
 def _device(key: str, facts: Facts, measured: MeasuredCeilings | None = None) -> Device:
     facts.setdefault("sustained_clock_hz", (None, "not known to differ from the boost clock"))
     facts.setdefault("tensor_clock_hz", (None, "not measured"))
+    facts.setdefault("tensor_flop_per_s", (None, "no tensor cores, or a rate that is not known"))
     values, sources = values_and_sources(facts)
     return Device(key=key, measured=measured, sources=sources, **values)
 

@@ -25,6 +25,7 @@ from analysis.records.profile import (
     Record,
     Score,
 )
+from analysis.roofline import TensorRoof, tensor_roofs
 from analysis.timing.predicted import Predicted
 from reports import text
 
@@ -124,6 +125,12 @@ class View:
     def rungs(self) -> tuple[Record, ...]:
         """The records that are rungs of the ladder."""
         return tuple(record for record in self.records if record.rung is not None)
+
+    @property
+    def tensor_roofs(self) -> tuple[TensorRoof, ...]:
+        """Roofs of the tensor cores that the rungs use, each once."""
+        tilings = (one.theory.accesses.tiling for one in self.rungs if one.theory)
+        return tensor_roofs(tilings, self.profile.device)
 
     @cached_property
     def of_recorded(self) -> View | None:

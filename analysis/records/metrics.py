@@ -14,6 +14,7 @@ THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
 FFMA, FADD, FMUL = (
     f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum" for name in ("ffma", "fadd", "fmul")
 )
+HMMA = "sm__inst_executed_pipe_tensor_op_hmma.sum"
 L1_REQUESTS, L1_SECTORS = (
     {
         (space, short): f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{short}.sum"

@@ -109,6 +109,8 @@ def _roofs(view: View, span: roofs.Span, drawn: list[LevelName]) -> Iterator[sty
         if one.name == same[0]:
             yield from roofs.level("/".join(same), one, of_device, span)
     yield from roofs.lids(of_device, span)
+    for roof in view.tensor_roofs:
+        yield roofs.tensor_lid(roof, of_device, span)
 
 
 def _rates(level: model.Level) -> tuple[float | None, float | None]:

@@ -75,6 +75,12 @@ class Rows:
         return self.view.profile.device.fp32_flop_per_s
 
     @property
+    def roofs(self) -> list[tuple[str, float]]:
+        """Name and rate of FP32, and of tensor cores if a rung uses them."""
+        tensor = [(f"{one.name} peak", one.flop_per_s) for one in self.view.tensor_roofs]
+        return [("FP32 peak", self.peak), *tensor]
+
+    @property
     def fastest(self) -> Row | None:
         return max(
             (row for row in self.rungs if row.rate), key=lambda r: r.rate or 0.0, default=None

@@ -16,7 +16,7 @@ _Column = tuple[Title, Callable[[Row], str]]
 
 
 def summary(shown: Rows) -> Table:
-    """A row per rung, then cuBLAS and the FP32 peak; columns without any number are left out."""
+    """A row per rung, then cuBLAS and the peaks; columns without any number are left out."""
     columns = [one for one in _columns(shown) if any(one[1](row) for row in shown.rungs)]
     titles: list[Title] = ["rung", *(title for title, _ in columns)]
     found = [[_name(row), *(cell(row) for _, cell in columns)] for row in shown.rungs]
@@ -69,8 +69,8 @@ def _intensity(row: Row) -> str:
 
 def _references(shown: Rows) -> Sequence[tuple[str, float, bool]]:
     """Name and rate of what rungs are compared with, and whether it is cuBLAS."""
-    peak = ("FP32 peak", shown.peak, False)
-    return [("cuBLAS", shown.cublas.flop_per_s, True), peak] if shown.cublas else [peak]
+    roofs = [(name, rate, False) for name, rate in shown.roofs]
+    return [("cuBLAS", shown.cublas.flop_per_s, True), *roofs] if shown.cublas else roofs
 
 
 def _reference(titles: Sequence[Title], name: str, rate: float, is_cublas: bool) -> list[str]:

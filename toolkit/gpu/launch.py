@@ -154,6 +154,19 @@ class OnGpu:
         self._run(launches)
         return self._downloaded(position)
 
+    def elements_with(
+        self, make: Callable[[], Launch], position: int, places: tuple[NDArray[Any], ...]
+    ) -> NDArray[Any]:
+        """Rows and columns of an array after one launch on the inputs of another launch.
+
+        The other launch differs in the contents of its inputs alone. They stay.
+        """
+        other = make()
+        arrays = buffers_of(other.arguments)
+        for one in other.inputs:
+            self._guarded.renew(self._addresses[one], arrays[one])
+        return self.result(position, 1)[np.ix_(*places)]
+
     def execution(self, samples: int | Sampling = 0, l2: L2State = DEFAULT_L2) -> Execution:
         """All arrays after one launch, and times of more on the same buffers."""
         with printed_text() as printed:
@@ -267,6 +280,15 @@ class Guarded:
         self._buffers.append((name, address, size_bytes, checksum))
         return address
 
+    def renew(self, address: int, content: NDArray[Any]) -> None:
+        """Give an input another content, of the same size."""
+        content = np.ascontiguousarray(content)
+        self._gpu.write(address, content)
+        checksum = crc32(raw_bytes(content).data)
+        self._buffers = [
+            (*one[:3], checksum) if one[1] == address else one for one in self._buffers
+        ]
+
     def release(self) -> None:
         """Free the buffers."""
         self._held.clear()
@@ -319,6 +341,12 @@ class InAChild(Isolated):
 
     def result(self, position: int, launches: int) -> NDArray[Any]:
         found: NDArray[Any] = self._ask("result", position, launches)
+        return found
+
+    def elements_with(
+        self, make: Callable[[], Launch], position: int, places: tuple[NDArray[Any], ...]
+    ) -> NDArray[Any]:
+        found: NDArray[Any] = self._ask("elements_with", make, position, places)
         return found
 
     def execution(self, samples: int | Sampling = 0, l2: L2State = DEFAULT_L2) -> Execution:

@@ -19,9 +19,11 @@ from typing import Literal
 from analysis.errors import OutOfMemoryError, ToolkitError, UnavailableError
 from analysis.l2_state import DEFAULT_L2
 from analysis.problem import Gemm
+from analysis.product_errors import DATA_CLASSES
 from analysis.records.profile import Conditions, Listing, Record
 from kernels.ladder import CPU, CUBLAS
 from kernels.selection import Selection, find
+from kernels.variant import Variant
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu.conditions import Observer
 from toolkit.gpu.context import Gpu
@@ -51,6 +53,7 @@ from toolkit.profiling.record import (
 )
 from toolkit.profiling.simulated import residence, with_simulation
 from toolkit.rungs.arguments import position_of_c
+from toolkit.rungs.data_workload import data_workload
 from toolkit.rungs.matrices import ReferenceProduct, Workload
 
 CHECKING_COPIES = 9  # of A, B and C on the host: float32, float64, and what the comparison adds
@@ -68,6 +71,7 @@ class GpuBench:
     """
 
     executor: Literal["gpu"] = "gpu"
+    measures_errors = False  # on classes of inputs: the plan says it too
 
     def __init__(
         self, gpu: Gpu, counting: Counting | None = None, *, simulates: bool = True
@@ -133,7 +137,7 @@ class GpuBench:
                 progress.step(f"check {selection.label}")
                 try:
                     with InAChild(_task(record, selection, plan.seed)) as competitor:
-                        record, _ = self._checked(record, stage, competitor)
+                        record, _ = self._checked(record, stage, competitor, plan, selection)
                 except ToolkitError as error:
                     record = failed(record, str(error))
                 records[problem, selection.label] = record
@@ -218,7 +222,8 @@ class GpuBench:
                 progress.step(f"check {label}")
                 record, is_crowded = records[problem, label], False
                 try:
-                    record, kernel = self._checked(record, stage, field.competitors[label])
+                    competitor, selection = field.competitors[label], selections[label]
+                    record, kernel = self._checked(record, stage, competitor, plan, selection)
                 except OutOfMemoryError as error:
                     record, kernel = failed(record, str(error)), None
                     is_crowded = field.is_shared and label not in crowded
@@ -273,7 +278,12 @@ class GpuBench:
             records[problem, label] = with_counted(records[problem, label], result)
 
     def _checked(
-        self, record: Record, stage: _Stage, competitor: InAChild
+        self,
+        record: Record,
+        stage: _Stage,
+        competitor: InAChild,
+        plan: Plan,
+        selection: Selection,
     ) -> tuple[Record, Kernel | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed.
 
@@ -284,9 +294,13 @@ class GpuBench:
             if kernel is not None:
                 record = with_resources(record, kernel.resources, self.device)
             if record.status == "ok":
-                c = competitor.result(position_of_c(find(record.variant)), LAUNCHES)
+                variant = find(record.variant)
+                c = competitor.result(position_of_c(variant), LAUNCHES)
                 product = c[: record.shape.m, : record.shape.n]
-                record = with_check(record, stage.reference.check(product))
+                error = variant.product_error if isinstance(variant, Variant) else 0.0
+                record = with_check(record, stage.reference.check(product, error))
+            if plan.accuracy and record.status == "ok":
+                record = _with_errors(record, competitor, _task(record, selection, plan.seed), plan)
         except OutOfMemoryError:
             raise
         except ToolkitError as error:
@@ -439,6 +453,19 @@ class _Field:
 
 def _task(record: Record, selection: Selection, seed: int) -> Task:
     return task_of_product(selection, record.shape, record.executed_shape, seed)
+
+
+def _with_errors(record: Record, competitor: InAChild, task: Task, plan: Plan) -> Record:
+    """The record with its errors on all classes of inputs; the competitor keeps its own inputs."""
+    position, found = position_of_c(find(record.variant)), []
+    for name in DATA_CLASSES:
+        workload = data_workload(name, record.shape, plan.seed)
+        rows, columns = workload.places()
+        make = partial(task.launch, workload=partial(data_workload, name))
+        elements = competitor.elements_with(make, position, (rows, columns))
+        found.append(workload.error_of(elements, rows, columns))
+    competitor.elements_with(task.launch, position, (rows[:1], columns[:1]))
+    return replace(record, errors=tuple(found))
 
 
 def _measure_cpu(
