@@ -10,6 +10,7 @@ from analysis.records.profile import Grade, Measured, Record
 from analysis.timing.predicted import Predicted
 from reports import ladder
 from reports.ladder import View
+from reports.sections.product_errors import normal_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class Row:
 
     `rate` is that of its bar, None where only a prediction is known beside measured rungs.
     `before` is the rate of the rung before, as a bar of the same grade, None without one. `step`
-    compares the two rungs.
+    compares the two rungs. `error` is the rms error on normal numbers, empty if it is unknown.
     """
 
     record: Record
@@ -28,6 +29,7 @@ class Row:
     of_cublas: float | None
     before: float | None
     step: Step | None
+    error: str
 
     @property
     def label(self) -> str:
@@ -161,6 +163,7 @@ def _row(
         of_cublas=ladder.of_cublas(measured, cublas)[0] if measured else None,
         before=rates.get(step.before) if step else None,
         step=step,
+        error=normal_error(view, record),
     )
 
 

@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 
 from analysis.records.profile import Grade
 from reports import text
+from reports.ladder import CUBLAS
 from reports.sections import rungs
 from reports.sections.ladder_rows import Row, Rows
+from reports.sections.product_errors import normal_error
 from reports.sections.table import Table, Title, plain_table
 
 TERA = 1e12
+
+ERROR: Title = ("error", "rms", True)
 
 _Column = tuple[Title, Callable[[Row], str]]
 
@@ -21,7 +25,9 @@ def summary(shown: Rows) -> Table:
     titles: list[Title] = ["rung", *(title for title, _ in columns)]
     found = [[_name(row), *(cell(row) for _, cell in columns)] for row in shown.rungs]
     if shown.grade != Grade.THEORY:
-        found += [_reference(titles, *one) for one in _references(shown)]
+        cublas = next((one for one in shown.view.records if one.variant == CUBLAS), None)
+        error = normal_error(shown.view, cublas) if cublas else ""
+        found += [_reference(titles, *one, error=error) for one in _references(shown)]
     return plain_table(titles, found)
 
 
@@ -38,6 +44,7 @@ def _columns(shown: Rows) -> tuple[_Column, ...]:
         (("TFLOP/s", "pred.", True), predicted_rate),
         (("% of", "cuBLAS", True), of_cublas),
         (("speedup", "", True), speedup),
+        (ERROR, lambda row: row.error),
         ("why", lambda row: rungs.brief(row.step) if row.step else ""),
     )
 
@@ -73,9 +80,11 @@ def _references(shown: Rows) -> Sequence[tuple[str, float, bool]]:
     return [("cuBLAS", shown.cublas.flop_per_s, True), *roofs] if shown.cublas else roofs
 
 
-def _reference(titles: Sequence[Title], name: str, rate: float, is_cublas: bool) -> list[str]:
+def _reference(
+    titles: Sequence[Title], name: str, rate: float, is_cublas: bool, *, error: str
+) -> list[str]:
     cells = [f"   {name}", text.three_digits(rate / TERA)]
     for title in titles[2:]:
         is_share = is_cublas and not isinstance(title, str) and title[:2] == ("% of", "cuBLAS")
-        cells.append("100" if is_share else "")
+        cells.append("100" if is_share else error if is_cublas and title == ERROR else "")
     return cells
