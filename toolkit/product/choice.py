@@ -177,7 +177,13 @@ def _step(
             return Value(one.tobytes())
         start = Pointer(buffers[one.pointer.of], one.pointer.offset_bytes)
         return Map(
-            start, one.shape, one.pitches_bytes, one.box, one.swizzle_bytes, L2_PROMOTION_BYTES
+            start,
+            one.shape,
+            one.pitches_bytes,
+            one.box,
+            one.swizzle_bytes,
+            L2_PROMOTION_BYTES,
+            one.dtype,
         )
 
     return Step(

@@ -145,7 +145,7 @@ class _PreparedMap:
             _inwards(c_uint32, one.box),
             _inwards(c_uint32, (1,) * axes),  # no element is left out
         )
-        self._before = (c_void_p(self.place), DATA_TYPES["float32"], axes)
+        self._before = (c_void_p(self.place), DATA_TYPES[one.dtype], axes)
         self._after = (
             *(c_void_p(addressof(one)) for one in self._lists),
             0,  # CU_TENSOR_MAP_INTERLEAVE_NONE

@@ -30,6 +30,7 @@ class Map:
     box: tuple[int, ...]
     swizzle: int
     l2_promotion: int
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True, slots=True)
