@@ -105,8 +105,7 @@ def split(product: Product, tile: SplitTile, sms: int) -> Plan:
             PathLaunch(
                 file="multiply_parts.cu",
                 entry="split_product",
-                defines=layout
-                | {"BN": tile.bn, "STAGES": tile.stages, "CLUSTER": tile.cluster},
+                defines=layout | {"BN": tile.bn, "STAGES": tile.stages, "CLUSTER": tile.cluster},
                 grid=(min(tiles, sms // tile.cluster * tile.cluster), 1, 1),
                 block=tile.threads,
                 dynamic_shared_bytes=tile.shared_bytes,
@@ -202,8 +201,8 @@ def _aligned(size_bytes: int) -> int:
 LEAST_SIZE = 513  # of M, N and K: below it, what surrounds the product takes more than it saves
 
 
-def plan_for(device: Device, product: Product) -> Plan | None:
-    """The launches on tensor cores; None if float32's own paths are faster or more accurate.
+def plan_for(device: Device, product: Product) -> Plan | str:
+    """The launches on tensor cores, or why float32's own paths are better.
 
     Raises UnavailableError for a device without wgmma.
     """
@@ -212,8 +211,11 @@ def plan_for(device: Device, product: Product) -> Plan | None:
             f'precision = "fp32x" needs wgmma of {ARCHITECTURE}, and {device.name} is '
             f'{device.sm_arch}: take precision = "fp32"'
         )
-    if min(product.m, product.n, product.k) < LEAST_SIZE or product.batch > MOST_BATCH:
-        return None
+    for name in ("m", "n", "k"):
+        if (size := getattr(product, name)) < LEAST_SIZE:
+            return f"its {name} = {size} is less than {LEAST_SIZE}, where that is faster"
+    if product.batch > MOST_BATCH:
+        return f"its batch is larger than {MOST_BATCH}"
     tile = min(TILES, key=lambda one: _clocks(product, one, device.sm_count))
     return split(product, tile, device.sm_count)
 

@@ -33,8 +33,8 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
 
     __device__ float root(int vector) const { return ALONG ? roots[vector] : stored_root(maxima[vector]); }
 
-    // What equilibration multiplies the elements of a k by.
-    __device__ float factor_along_k(int k) const
+    // What equilibration multiplies the elements of a k by. Not inlined, for the sake of the usual case.
+    __device__ __noinline__ float factor_along_k(int k) const
     {
         const int shift = shift_along_k(in_a[k], in_b[k]);
         return power_of_two(IS_A ? shift : -shift);
@@ -60,7 +60,7 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = warp / ROW_WARPS * ROW_WARPS;
         const int row = item * (WARPS / ROW_WARPS) + warp / ROW_WARPS;
         const bool inside = row < vectors;
-        const float before = EQUILIBRATED && inside ? roots[row] : 1.0f, inverse_before = 1.0f / before;
+        const float before = EQUILIBRATED && inside ? roots[row] : 1.0f, inverse_before = inverse_of(before);
         Quad x[ROW_QUADS];
         const auto load_part = [&](int begin) {
 #pragma unroll
@@ -69,8 +69,10 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
                 x[i] = load<QUADS>(at(row, k), inside ? K - k : 0);
                 if (EQUILIBRATED)
 #pragma unroll
-                    for (int q = 0; q < 4; ++q)
-                        x[i].x[q] *= inverse_before * inverse_before * (k + q < K && inside ? factor_along_k(k + q) : 0.0f);
+                    for (int q = 0; q < 4; ++q) {
+                        const float factor = inside && k + q < K ? factor_along_k(k + q) : 0.0f;
+                        x[i].x[q] = x[i].x[q] * inverse_before * inverse_before * factor;
+                    }
             }
         };
         unsigned largest = 0;
@@ -113,7 +115,7 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
             float inverse[4];
             unsigned largest[4] = {};
 #pragma unroll
-            for (int q = 0; q < 4; ++q) inverse[q] = EQUILIBRATED && q < left ? 1.0f / root(column + q) : 1.0f;
+            for (int q = 0; q < 4; ++q) inverse[q] = EQUILIBRATED && q < left ? inverse_of(root(column + q)) : 1.0f;
             for (int r = row; r < row + UNIT_ROWS; r += AT_ONCE) {
                 Quad x[AT_ONCE];
                 load_rows(x, r, column, left);
@@ -135,16 +137,17 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     template <bool EQUILIBRATED> __device__ void split_columns(unsigned item, Control* control) const
     {
         for_unit(item, [&](int row, int column, int left) {
-            float before[4], inverse[4];
+            float inverse_before[4], inverse[4];
 #pragma unroll
             for (int q = 0; q < 4; ++q) {
-                before[q] = inverse[q] = 1.0f;
+                inverse_before[q] = inverse[q] = 1.0f;
                 if (q >= left) continue;
-                if (EQUILIBRATED) before[q] = root(column + q);
+                const float before = EQUILIBRATED ? root(column + q) : 1.0f;
+                inverse_before[q] = inverse_of(before);
                 const unsigned largest = (EQUILIBRATED ? maxima_after : maxima)[column + q];
                 inverse[q] = power_of_two(-root_exponent(largest));
                 if (row > 0) continue;
-                roots[column + q] = before[q] * stored_root(largest);
+                roots[column + q] = before * stored_root(largest);
                 if (largest >= INFINITE) control->special = 1;
             }
             for (int r = row; r < row + UNIT_ROWS; r += AT_ONCE) {
@@ -157,7 +160,7 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
 #pragma unroll
                     for (int q = 0; q < 4; ++q) {
                         float& one = x[i].x[q];
-                        if (EQUILIBRATED) one = one / before[q] / before[q] * factor;
+                        if (EQUILIBRATED) one = one * inverse_before[q] * inverse_before[q] * factor;
                         one = one * inverse[q] * inverse[q];
                     }
                     store_parts(x[i], parts + size_t(r + i) * parts_pitch + column, low);
@@ -180,8 +183,8 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
                     unsigned of_row = 0;
 #pragma unroll
                     for (int q = 0; q < 4; ++q) {
-                        const float one = q < left ? root(ALONG ? r + i : column + q) : 1.0f;
-                        const unsigned found = one == one ? magnitude(x[i].x[q] / one / one) : 0;
+                        const float one = q < left ? root(ALONG ? r + i : column + q) : 1.0f, inverse = inverse_of(one);
+                        const unsigned found = one == one ? magnitude(x[i].x[q] * inverse * inverse) : 0;
                         largest[q] = max(largest[q], found), of_row = max(of_row, found);
                     }
                     if (!ALONG) {
@@ -201,8 +204,8 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     {
         if (k >= K) return NO_EXPONENT;
         const int vector = size_t(sample) * vectors / SAMPLES;
-        const float one = root(vector);
+        const float one = root(vector), inverse = inverse_of(one);
         const float x = ALONG ? __ldg(at(vector, k)) : __ldg(at(k, vector));
-        return one == one ? exponent_of(magnitude(x / one / one)) : NO_EXPONENT;
+        return one == one ? exponent_of(magnitude(x * inverse * inverse)) : NO_EXPONENT;
     }
 };

@@ -6,6 +6,8 @@ constexpr unsigned INFINITE = 0x7f800000;
 __device__ unsigned magnitude(float x) { return __float_as_uint(x) & 0x7fffffff; }
 __device__ float power_of_two(int exponent) { return __int_as_float((127 + exponent) << 23); }
 
+__device__ float inverse_of(float power) { return __int_as_float((254 << 23) - __float_as_int(power)); }
+
 // Exponent of the root of a row whose largest magnitude is given: largest / root^2 is in [2^13, 2^15), within FP16.
 __device__ int root_exponent(unsigned largest)
 {

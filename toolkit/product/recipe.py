@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+Precision = Literal["fp32", "fp32x"]
 Buffer = Literal["A", "B", "C", "workspace", "copy of A", "copy of B", "product"]
 COPIES: tuple[Buffer, ...] = ("copy of A", "copy of B", "product")
 
@@ -72,3 +73,5 @@ class Recipe:
     zeroed_bytes: int = 0
     #: Bytes of each of `COPIES`, 0 if it is not needed.
     copies_bytes: tuple[int, int, int] = (0, 0, 0)
+    #: One line for the caller if another precision computes the product than the one asked for.
+    note: str = ""
