@@ -78,6 +78,9 @@ class PathLaunch:
     block: int
     dynamic_shared_bytes: int
     arguments: tuple[Argument, ...]
+    #: True if the kernel waits for the launch before it by griddepcontrol.wait, so that its blocks
+    #: may start while that one ends.
+    waits_itself: bool = False
 
     @property
     def source(self) -> str:

@@ -113,6 +113,7 @@ def split(product: Product, tile: SplitTile, sms: int) -> Plan:
                     *(*maps, Pointer("workspace"), np.int64(zero), c),
                     *(*sizes, np.int32(product.ldc), *FACTORS),
                 ),
+                waits_itself=True,
             ),
             PathLaunch(
                 file="special_rows.cu",
@@ -126,6 +127,7 @@ def split(product: Product, tile: SplitTile, sms: int) -> Plan:
                     *map(np.int32, (a_row, a_k, b_k, b_column, product.ldc)),
                     *(*FACTORS, Pointer("workspace"), np.int64(zero)),
                 ),
+                waits_itself=True,
             ),
         )
     return Plan(

@@ -65,6 +65,8 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     wait_for_cluster();
+    let_next_launch_start();
+    wait_for_last_launch();
 
     const int rows = (M + CLUSTER * BM - 1) / (CLUSTER * BM), columns = (N + BN - 1) / BN, steps = (K + BK - 1) / BK;
     const int clusters = gridDim.x / CLUSTER, all = rows * columns;

@@ -140,6 +140,7 @@ split_prepare(const float* A, const float* B, int M, int N, int K, int lda, int 
     const Operand<B_ALONG, B_QUADS, false> b = {
         B, N, K, ldb, pitch_b, reinterpret_cast<unsigned short*>(workspace + begin_b), size_t(B_ALONG ? N : K) * pitch_b,
         places.root_b, maxima_b, maxima_b + N, in_b, in_a, in_b};
+    let_next_launch_start();
     first_phase<false>(a, b, control, 0);
     if (!samples_suffice(a, b) && equilibrated(a, b, control)) return;
     second_phase<false>(a, b, control, 4);

@@ -28,6 +28,7 @@ split_special_rows(const float* A, const float* B, float* C, int M, int N, int K
     const Places places(workspace, zero_bytes, M);
     Control* const control = places.control;
     const float *const root_a = places.root_a, *const root_b = places.root_b;
+    wait_for_last_launch();
     const bool has_special = control->special != 0;
     for (long long i = blockIdx.x * THREADS + t; i < (zero_bytes - CONTROL_BYTES) / 4; i += gridDim.x * THREADS) places.maxima[i] = 0;
     __syncthreads();

@@ -216,6 +216,7 @@ def _step(
         block=(launch.block, 1, 1),
         shared_bytes=launch.dynamic_shared_bytes,
         arguments=tuple(map(converted, launch.arguments)),
+        waits_itself=launch.waits_itself,
     )
 
 

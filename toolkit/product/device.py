@@ -49,6 +49,7 @@ _SIGNATURES = {
     "cuModuleGetFunction": "ppp",
     "cuFuncSetAttribute": "pii",
     "cuLaunchKernel": "puuuuuuuppp",
+    "cuLaunchKernelEx": "pppp",
     "cuTensorMapEncodeTiled": "puuqppppuuuu",
     "cuMemAlloc_v2": "pq",
     "cuMemFree_v2": "q",

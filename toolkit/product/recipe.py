@@ -61,6 +61,9 @@ class Step:
     block: tuple[int, int, int]
     shared_bytes: int  #: dynamic shared memory
     arguments: tuple[Argument, ...]
+    #: True if the kernel itself waits for the launch before it (griddepcontrol.wait), so that its
+    #: blocks may start while that one ends.
+    waits_itself: bool = False
 
 
 @dataclass(frozen=True, slots=True)
