@@ -63,7 +63,7 @@ def split(product: Product, tile: SplitTile, sms: int) -> Plan:
     pitch_a, pitch_b = (_pitch(one.columns) for one in (product.a, product.b))
     words = 2 * (product.m + product.n + product.k)  # maxima
     zero = _aligned(CONTROL_BYTES + FLOAT_BYTES * words)
-    begin_a = _aligned(zero + FLOAT_BYTES * (product.m + product.n))
+    begin_a = _aligned(zero + FLOAT_BYTES * (product.m + 1 + product.n))
     begin_b = _aligned(begin_a + PARTS * HALF_BYTES * product.a.rows * pitch_a)
     end = begin_b + PARTS * HALF_BYTES * product.b.rows * pitch_b
     layout = {"A_ALONG": int(along_a), "B_ALONG": int(along_b), "CONTROL_BYTES": CONTROL_BYTES}

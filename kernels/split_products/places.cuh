@@ -12,11 +12,11 @@ struct Control {
 struct Places {
     Control* control;
     unsigned* maxima;        // of each row of A and column of B, the same after equilibration, and of each k in A and in B
-    float *root_a, *root_b;  // of each row of A and column of B
+    float *root_a, *root_b;  // of each row of A and column of B; both begin on 8 bytes
 
     __device__ Places(char* workspace, long long zero_bytes, int M)
         : control(reinterpret_cast<Control*>(workspace)), maxima(reinterpret_cast<unsigned*>(workspace) + CONTROL_BYTES / 4),
-          root_a(reinterpret_cast<float*>(workspace + zero_bytes)), root_b(root_a + M)
+          root_a(reinterpret_cast<float*>(workspace + zero_bytes)), root_b(root_a + (M + 1) / 2 * 2)
     {
         static_assert(sizeof(Control) <= CONTROL_BYTES, "maxima begin behind it");
     }
