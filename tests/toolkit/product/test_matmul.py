@@ -24,6 +24,7 @@ from tests.toolkit.product.made_up_gpu import FIRST_CONTEXT, MadeUpGpu, TorchTyp
 from toolkit import matmul
 from toolkit.product import device, kept_recipes
 from toolkit.product import matmul as call
+from toolkit.product.matmul import PrecisionWarning
 from toolkit.product.recipe import Pointer, Recipe, Step
 
 M, N, K = 40, 36, 24
@@ -276,7 +277,9 @@ def test_a_later_process_takes_the_recipe_from_the_cache(idle, empty_cache, monk
 
 def test_what_decides_a_recipe_is_in_its_name(idle, empty_cache, monkeypatch):
     a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
-    monkeypatch.setattr("toolkit.product.choice.recipe_for", lambda layout, device: Recipe(()))
+    monkeypatch.setattr(
+        "toolkit.product.choice.recipe_for", lambda layout, device, precision: Recipe(())
+    )
 
     def kept():
         call._of_thread.calls.clear()
@@ -312,7 +315,7 @@ def with_workspace(idle, monkeypatch):
         arguments = (Pointer("workspace"),)
         step = Step(kernel.image, "k", (1, 1, 1), (32, 1, 1), 0, arguments)
         recipe = Recipe((step,), size_bytes, zeroed_bytes)
-        monkeypatch.setattr(call, "recipe_of", lambda layout, facts: recipe)
+        monkeypatch.setattr(call, "recipe_of", lambda layout, facts, precision: recipe)
         call._of_thread.calls.clear()
         return idle
 
@@ -512,10 +515,42 @@ def test_factors(idle):
 
 def test_precisions(idle):
     a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
-    assert refusal(UnavailableError, matmul, a, b, precision="fp32x") == (
-        'precision = "fp32x" has no kernels yet: take "fp32"'
-    )
     assert "unknown precision 'fp16'" in refusal(UnknownNameError, matmul, a, b, precision="fp16")
+
+
+def test_a_small_product_is_left_to_fp32_and_says_so_once(idle):
+    a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
+    said = rf'^matmul: 40x36x24 NN is computed with precision = "fp32": its m = {M} is less than'
+    with pytest.warns(PrecisionWarning, match=said):
+        matmul(a, b, precision="fp32x")
+    matmul(a, b, precision="fp32x")
+    assert not [name for name in idle.gpu.launches() if name.startswith("split_")]
+
+
+def test_a_gpu_without_wgmma_refuses_tensor_cores(idle, monkeypatch):
+    facts = replace(device.facts_of(0), compute_capability=(8, 0), name="NVIDIA A100")
+    monkeypatch.setattr(device, "facts_of", lambda ordinal: facts)
+    a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
+    assert refusal(UnavailableError, matmul, a, b, precision="fp32x") == (
+        'precision = "fp32x" needs wgmma of sm_90, and NVIDIA A100 is sm_80: take precision = '
+        '"fp32"'
+    )
+
+
+def test_tensor_cores(machine, monkeypatch):
+    monkeypatch.setattr("kernels.split_paths.LEAST_SIZE", 64)
+    a, b = numbers(2, 130, 96, seed=1), numbers(2, 72, 96, seed=2).swapaxes(1, 2)
+    out = numbers(2, 130, 72, seed=3)
+    old = out.copy()
+    tensor = machine.torch.Tensor
+    matmul(tensor(a), tensor(b), tensor(out), 0.5, -2.0, precision="fp32x")
+    entries = ["split_prepare", "split_product", "split_special_rows"]
+    assert sorted(machine.gpu.launches()) == sorted(2 * entries)
+    for number in range(2):
+        check_product(out[number], a[number], b[number], 0.5, -2.0, old[number])
+    again = old.copy()
+    matmul(tensor(a), tensor(b), tensor(again), 0.5, -2.0, precision="fp32x")
+    assert again.tobytes() == out.tobytes()
 
 
 def test_strides_between_elements(idle):
