@@ -99,18 +99,6 @@ def choice_device(facts):
     return device_from_driver(facts)
 
 
-DATA = {
-    "normal": (lambda a, b: (a, b), 0.5),
-    "uniform": (lambda a, b: (torch.rand_like(a), torch.rand_like(b)), 0.5),
-    "exponents over 2^60": (lambda a, b: (a * powers(60, a.shape), b * powers(60, b.shape)), 1.0),
-    "rows and columns": (lambda a, b: (a * powers(60, (2048, 1)), b * powers(60, (2048,))), 0.5),
-    "2^20 along K": (lambda a, b: along_k(a, b, 20), 3.0),
-    "2^30 along K": (lambda a, b: along_k(a, b, 30), 3.0),
-    "all along K": (lambda a, b: all_along_k(a, b), 3.0),
-    "one column": (lambda a, b: (torch.cat([a[:, :1] * 2.0**40, a[:, 1:]], 1), b), 3.0),
-}
-
-
 def powers(bits, shape):
     half = bits // 2
     return torch.randint(-half, half + 1, shape, device="cuda").double().exp2().float()
@@ -125,6 +113,18 @@ def along_k(a, b, bits):
 def all_along_k(a, b):
     of_k = powers(60, (a.shape[1],))
     return a * of_k, b / of_k[:, None]
+
+
+DATA = {
+    "normal": (lambda a, b: (a, b), 0.5),
+    "uniform": (lambda a, b: (torch.rand_like(a), torch.rand_like(b)), 0.5),
+    "exponents over 2^60": (lambda a, b: (a * powers(60, a.shape), b * powers(60, b.shape)), 1.0),
+    "rows and columns": (lambda a, b: (a * powers(60, (2048, 1)), b * powers(60, (2048,))), 0.5),
+    "2^20 along K": (lambda a, b: along_k(a, b, 20), 3.0),
+    "2^30 along K": (lambda a, b: along_k(a, b, 30), 3.0),
+    "all along K": (all_along_k, 3.0),
+    "one column": (lambda a, b: (torch.cat([a[:, :1] * 2.0**40, a[:, 1:]], 1), b), 3.0),
+}
 
 
 @pytest.mark.parametrize("layout", ["NN", "TT"])
