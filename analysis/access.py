@@ -119,6 +119,11 @@ class Tiling:
         return of_a_slice * self.slices
 
     @property
+    def product_error(self) -> float:
+        """Upper bound of the error of one product before sums, relative to it: 0 of float32."""
+        return self.tensor.relative_error if self.tensor else 0.0
+
+    @property
     def depth(self) -> int:
         """Depth of a phase in shared memory; 0 without shared memory."""
         return self.block_k or 0

@@ -263,7 +263,10 @@ MODELS: Mapping[str, Facts] = {
         chip="GA102",
         sm_count=82,
         boost_clock_hz=1695e6,
-        tensor_flop_per_s=(71.2e12, f"{_RTX_3090}: 71 TFLOPS with FP32 accumulation; 2 · 256 · 82 SMs · 1.695 GHz"),
+        tensor_flop_per_s=(
+            71.2e12,
+            f"{_RTX_3090}: 71 TFLOPS with FP32 accumulation; 2 · 256 · 82 SMs · 1.695 GHz",
+        ),
         fp32_flop_per_s=(
             35_580e9,
             f"{_RTX_3090}: 35.6 TFLOPS; 2 · 10,496 lanes · 1.695 GHz = 35,581 GFLOP/s, which is "
@@ -398,7 +401,10 @@ MODELS: Mapping[str, Facts] = {
             "toolkit/microbenchmarks/clock.py on an H200: 1.70 to 1.80 GHz (wgmma), 1.77 to 1.81 "
             "GHz (mma.sync), while the tensor cores are busy for 41% of the time and more",
         ),
-        tensor_flop_per_s=(989.4e12, f"{_H200}: 1,979 TFLOPS with sparsity, half without, as of the H100 SXM"),
+        tensor_flop_per_s=(
+            989.4e12,
+            f"{_H200}: 1,979 TFLOPS with sparsity, half without, as of the H100 SXM",
+        ),
         fp32_flop_per_s=(
             66.9e12,
             f"{_H200}: 67 TFLOPS; 2 · 16,896 lanes · 1.980 GHz = 66.9, as of the H100 SXM",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float32]
     Inputs = tuple[Matrix, Matrix]
+    Drawn = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 MOST_ROWS = 256  # of A, and columns of B, that differ; the others repeat them
 SPACING = 97  # of the columns of A that "k-scaled" classes change: no multiple of a tile
@@ -47,7 +48,7 @@ class DataClass:
     """A class of inputs: `make` draws A (m x k) and B (k x n)."""
 
     meaning: str
-    make: Callable[[np.random.Generator, int, int, int], Inputs]
+    make: Callable[[np.random.Generator, int, int, int], Drawn]
 
 
 def product_error(
@@ -123,41 +124,40 @@ def sample_inputs(data: str, k: int, seed: int, rows: int = MOST_ROWS) -> Inputs
         return a.astype(np.float32), b.astype(np.float32)
 
 
-def _normal(rng: np.random.Generator, m: int, k: int, n: int) -> Inputs:
+def _normal(rng: np.random.Generator, m: int, k: int, n: int) -> Drawn:
     return rng.standard_normal((m, k)), rng.standard_normal((k, n))
 
 
-def _uniform(rng: np.random.Generator, m: int, k: int, n: int) -> Inputs:
+def _uniform(rng: np.random.Generator, m: int, k: int, n: int) -> Drawn:
     return rng.random((m, k)), rng.random((k, n))
 
 
-def _exponents(bits: int) -> Callable[[np.random.Generator, int, int, int], Inputs]:
+def _exponents(bits: int) -> Callable[[np.random.Generator, int, int, int], Drawn]:
     """Normal numbers times random powers of two that span 2^bits."""
 
-    def make(rng: np.random.Generator, m: int, k: int, n: int) -> Inputs:
+    def make(rng: np.random.Generator, m: int, k: int, n: int) -> Drawn:
         a, b = _normal(rng, m, k, n)
         return a * _powers(rng, bits, (m, k)), b * _powers(rng, bits, (k, n))
 
     return make
 
 
-def _powers(
-    rng: np.random.Generator, bits: int, shape: tuple[int, ...]
-) -> NDArray[np.float64]:
+def _powers(rng: np.random.Generator, bits: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    import numpy as np
+
     half = bits // 2
-    powers: NDArray[np.float64] = 2.0 ** rng.integers(-half, half + 1, shape)
-    return powers
+    return np.ldexp(1.0, rng.integers(-half, half + 1, shape))
 
 
-def _rows_and_columns(rng: np.random.Generator, m: int, k: int, n: int) -> Inputs:
+def _rows_and_columns(rng: np.random.Generator, m: int, k: int, n: int) -> Drawn:
     a, b = _normal(rng, m, k, n)
     return a * _powers(rng, 60, (m, 1)), b * _powers(rng, 60, (1, n))
 
 
-def _some_of_k(bits: int) -> Callable[[np.random.Generator, int, int, int], Inputs]:
+def _some_of_k(bits: int) -> Callable[[np.random.Generator, int, int, int], Drawn]:
     """Every 97th column of A times 2^bits, and that row of B divided by it."""
 
-    def make(rng: np.random.Generator, m: int, k: int, n: int) -> Inputs:
+    def make(rng: np.random.Generator, m: int, k: int, n: int) -> Drawn:
         a, b = _normal(rng, m, k, n)
         a[:, ::SPACING] *= 2.0**bits
         b[::SPACING] *= 2.0**-bits
@@ -166,13 +166,13 @@ def _some_of_k(bits: int) -> Callable[[np.random.Generator, int, int, int], Inpu
     return make
 
 
-def _all_of_k(rng: np.random.Generator, m: int, k: int, n: int) -> Inputs:
+def _all_of_k(rng: np.random.Generator, m: int, k: int, n: int) -> Drawn:
     a, b = _normal(rng, m, k, n)
     powers = _powers(rng, 60, (k,))
     return a * powers, b / powers[:, None]
 
 
-def _one_column(rng: np.random.Generator, m: int, k: int, n: int) -> Inputs:
+def _one_column(rng: np.random.Generator, m: int, k: int, n: int) -> Drawn:
     a, b = _normal(rng, m, k, n)
     a[:, k // 2] *= 2.0**40
     return a, b

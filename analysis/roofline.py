@@ -56,8 +56,7 @@ class TensorRoof:
 
 
 def tensor_roofs(tilings: Iterable[Tiling], device: Device) -> tuple[TensorRoof, ...]:
-    """Roofs of the tilings that multiply on tensor cores, each once; those without a rate left out.
-    """
+    """Roofs of the tilings that multiply on tensor cores, each once, where the rate is known."""
     used = dict.fromkeys(
         (one.tensor.format, one.tensor.products) for one in tilings if one.tensor is not None
     )

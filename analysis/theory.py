@@ -17,7 +17,6 @@ from analysis.intensity import (
     intensity_of_compulsory_bytes,
     intensity_of_loads,
 )
-from analysis.timing.predicted import Resource
 
 # From this compute capability on, L1 and shared memory have one data path: Volta Tuning Guide,
 # "Unified Shared Memory/L1/Texture Cache".
@@ -110,7 +109,7 @@ def _of_arithmetic(
         )
     elif rate := device.tensor_rate(tensor.format):
         yield _ceiling(
-            f"{Resource.TENSOR}{of_sms}",
+            f"tensor cores{of_sms}",
             counts,
             tensor.products * counts.problem.flop / (rate * share),
             f"{tensor.products} products of 2mnk FLOP each at the nominal {tensor.format} rate of "

@@ -413,4 +413,9 @@ CUBLAS = Reference(name="cublas", title="cuBLAS", idea="NVIDIA's library, float3
 BEST = Reference(
     name="best", title="Best", idea="the tuned rung and parameters for this shape and device"
 )
-REFERENCES: tuple[Reference, ...] = (BEST, CPU, CUBLAS)
+FP32X = Reference(
+    name="best-fp32x",
+    title="Best on tensor cores",
+    idea='toolkit.matmul with precision = "fp32x": FP16 parts first, then their products',
+)
+REFERENCES: tuple[Reference, ...] = (BEST, FP32X, CPU, CUBLAS)

@@ -156,12 +156,6 @@ class Variant:
         return _text(self.file)
 
     @property
-    def product_error(self) -> float:
-        """Upper bound of the error of one product before sums, relative to it: 0 of float32."""
-        tensor = self.tiling(self.defaults).tensor
-        return tensor.relative_error if tensor else 0.0
-
-    @property
     def defaults(self) -> dict[str, int]:
         """Default value of each parameter."""
         return {name: parameter.default for name, parameter in self.parameters.items()}

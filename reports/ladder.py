@@ -126,12 +126,6 @@ class View:
         """The records that are rungs of the ladder."""
         return tuple(record for record in self.records if record.rung is not None)
 
-    @property
-    def tensor_roofs(self) -> tuple[TensorRoof, ...]:
-        """Roofs of the tensor cores that the rungs use, each once."""
-        tilings = (one.theory.accesses.tiling for one in self.rungs if one.theory)
-        return tensor_roofs(tilings, self.profile.device)
-
     @cached_property
     def of_recorded(self) -> View | None:
         """The view of the earlier run alone."""
@@ -233,6 +227,12 @@ def _with_recorded(record: Record, earlier: Record | None) -> Record:
         measured=record.trusted or measurement(earlier),
         counted=record.counted or earlier.counted,
     )
+
+
+def roofs_of_tensor_cores(view: View) -> tuple[TensorRoof, ...]:
+    """Roofs of the tensor cores that the rungs use, each once."""
+    tilings = (one.theory.accesses.tiling for one in view.rungs if one.theory)
+    return tensor_roofs(tilings, view.profile.device)
 
 
 def of_cublas(measured: Measured, cublas: Measured | None) -> tuple[float | None, Interval | None]:

@@ -26,9 +26,7 @@ def errors_of_rung(
     """Error of a rung's machine code on each class of inputs, at no more than `LARGEST`."""
     variant, asked = selection.variant, workload.problem
     assert isinstance(variant, Variant)
-    problem = Gemm(
-        m=min(asked.m, LARGEST.m), n=min(asked.n, LARGEST.n), k=min(asked.k, LARGEST.k)
-    )
+    problem = Gemm(m=min(asked.m, LARGEST.m), n=min(asked.n, LARGEST.n), k=min(asked.k, LARGEST.k))
     launch = RungLaunch(variant=variant, parameters=selection.parameters, problem=problem)
     found = []
     for data in DATA_CLASSES:

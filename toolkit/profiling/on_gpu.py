@@ -19,11 +19,9 @@ from typing import Literal
 from analysis.errors import OutOfMemoryError, ToolkitError, UnavailableError
 from analysis.l2_state import DEFAULT_L2
 from analysis.problem import Gemm
-from analysis.product_errors import DATA_CLASSES
 from analysis.records.profile import Conditions, Listing, Record
-from kernels.ladder import CPU, CUBLAS
+from kernels.ladder import CPU, CUBLAS, FP32X
 from kernels.selection import Selection, find
-from kernels.variant import Variant
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu.conditions import Observer
 from toolkit.gpu.context import Gpu
@@ -39,6 +37,8 @@ from toolkit.gpu.sampling import FOR_AN_INTERVAL, Series, interleave, warm_up
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
+from toolkit.product.competitor import fp32x_product
+from toolkit.profiling.errors_on_gpu import with_errors
 from toolkit.profiling.on_cpu import measure_cpu
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import (
@@ -53,7 +53,6 @@ from toolkit.profiling.record import (
 )
 from toolkit.profiling.simulated import residence, with_simulation
 from toolkit.rungs.arguments import position_of_c
-from toolkit.rungs.data_workload import data_workload
 from toolkit.rungs.matrices import ReferenceProduct, Workload
 
 CHECKING_COPIES = 9  # of A, B and C on the host: float32, float64, and what the comparison adds
@@ -252,7 +251,9 @@ class GpuBench:
     ) -> None:
         """Add hardware counters to the records that passed, or a note on why there are none."""
         of_shape = (records[problem, selection.label] for selection in plan.selections)
-        passed = [one for one in of_shape if one.status == "ok" and one.variant != CPU.name]
+        # those of several kernels are not counted
+        uncounted = {CPU.name, FP32X.name}
+        passed = [one for one in of_shape if one.status == "ok" and one.variant not in uncounted]
         entries = {label: kernel.symbol for label, kernel in kernels.items()}
         launches = [CountableLaunch(one, entries.get(one.label)) for one in passed]
         if not launches:
@@ -294,13 +295,14 @@ class GpuBench:
             if kernel is not None:
                 record = with_resources(record, kernel.resources, self.device)
             if record.status == "ok":
-                variant = find(record.variant)
-                c = competitor.result(position_of_c(variant), LAUNCHES)
+                c = competitor.result(position_of_c(find(record.variant)), LAUNCHES)
                 product = c[: record.shape.m, : record.shape.n]
-                error = variant.product_error if isinstance(variant, Variant) else 0.0
+                tiling = record.theory.accesses.tiling if record.theory else None
+                error = tiling.product_error if tiling else 0.0
                 record = with_check(record, stage.reference.check(product, error))
             if plan.accuracy and record.status == "ok":
-                record = _with_errors(record, competitor, _task(record, selection, plan.seed), plan)
+                task = _task(record, selection, plan.seed)
+                record = with_errors(record, competitor, task, plan.seed)
         except OutOfMemoryError:
             raise
         except ToolkitError as error:
@@ -452,20 +454,8 @@ class _Field:
 
 
 def _task(record: Record, selection: Selection, seed: int) -> Task:
-    return task_of_product(selection, record.shape, record.executed_shape, seed)
-
-
-def _with_errors(record: Record, competitor: InAChild, task: Task, plan: Plan) -> Record:
-    """The record with its errors on all classes of inputs; the competitor keeps its own inputs."""
-    position, found = position_of_c(find(record.variant)), []
-    for name in DATA_CLASSES:
-        workload = data_workload(name, record.shape, plan.seed)
-        rows, columns = workload.places()
-        make = partial(task.launch, workload=partial(data_workload, name))
-        elements = competitor.elements_with(make, position, (rows, columns))
-        found.append(workload.error_of(elements, rows, columns))
-    competitor.elements_with(task.launch, position, (rows[:1], columns[:1]))
-    return replace(record, errors=tuple(found))
+    task = task_of_product(selection, record.shape, record.executed_shape, seed)
+    return replace(task, library=fp32x_product) if selection.variant is FP32X else task
 
 
 def _measure_cpu(

@@ -1,8 +1,9 @@
-"""Matrices of a class of inputs, and the elements of C by which the error of a product is measured."""
+"""Matrices of a class of inputs, and the elements of C whose errors are measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ class DataWorkload(Workload):
 
     data: str = "normal"
 
-    def error_of(self, elements: Matrix, rows: Places, columns: Places) -> ProductError:
+    def error_of(self, elements: NDArray[Any], rows: Places, columns: Places) -> ProductError:
         """Error of the elements of C at all pairs of these rows and columns."""
         a, b = self._drawn
         return product_error(

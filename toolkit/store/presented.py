@@ -128,9 +128,7 @@ class ShownProfile(records.Profile):
             raise UnknownNameError("variant", variant, labels)
         return FIGURES[name](view, variant)
 
-    def to_dataframe(
-        self, of: Literal["times", "counters", "errors"] = "times"
-    ) -> pd.DataFrame:
+    def to_dataframe(self, of: Literal["times", "counters", "errors"] = "times") -> pd.DataFrame:
         """A table of the profile for pandas, which `pip install 'gemm-ladder[pandas]'` installs.
 
         Parameters
