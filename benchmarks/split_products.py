@@ -58,7 +58,7 @@ def _burst_s(call: Call) -> float:
         call()
         event.record()
     torch.cuda.synchronize()
-    return median(begin.elapsed_time(end) for begin, end in pairwise(events)) / 1e3
+    return float(median(begin.elapsed_time(end) for begin, end in pairwise(events))) / 1e3
 
 
 def sustained_s(call: Call) -> float:

@@ -17,8 +17,8 @@ CONFIGURATIONS = [
 ]
 
 
-@triton.autotune(configs=CONFIGURATIONS, key=["size", "precision"])
-@triton.jit
+@triton.autotune(configs=CONFIGURATIONS, key=["size", "precision"])  # type: ignore[untyped-decorator]
+@triton.jit  # type: ignore[untyped-decorator]
 def _product(  # type: ignore[no-untyped-def]
     a,
     b,

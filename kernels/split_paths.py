@@ -14,7 +14,7 @@ from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
 from kernels.paths import FACTORS, PathLaunch, Plan, Pointer, TensorMapOf
-from kernels.product import Product
+from kernels.product import Matrix, Product
 
 ARCHITECTURE = "sm_90"  # whose features wgmma and multicast copies are (sm_90a)
 HALF_BYTES, PARTS = 2, 2
@@ -57,84 +57,127 @@ WIDE = SplitTile(bn=256, stages=2, cluster=1)
 TILES = NARROW, SQUARE, WIDE
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Places:
+    """Where things are in the workspace, in bytes, and pitches of the parts in halves."""
+
+    zero_bytes: int  #: control and maxima, which are zero between calls; then roots
+    begin_a: int
+    begin_b: int
+    end: int
+    pitch_a: int
+    pitch_b: int
+
+
 def split(product: Product, tile: SplitTile, sms: int) -> Plan:
     """Scale and split both operands, multiply the parts, and redo rows with Inf and NaN."""
-    along_a, along_b = not product.transpose_a, product.transpose_b
-    pitch_a, pitch_b = (_pitch(one.columns) for one in (product.a, product.b))
-    words = 2 * (product.m + product.n + product.k)  # maxima
-    zero = _aligned(CONTROL_BYTES + FLOAT_BYTES * words)
-    begin_a = _aligned(zero + FLOAT_BYTES * (product.m + 1 + product.n))
-    begin_b = _aligned(begin_a + PARTS * HALF_BYTES * product.a.rows * pitch_a)
-    end = begin_b + PARTS * HALF_BYTES * product.b.rows * pitch_b
-    layout = {"A_ALONG": int(along_a), "B_ALONG": int(along_b), "CONTROL_BYTES": CONTROL_BYTES}
-    maps = (
-        _parts(begin_a, product.a.rows, product.a.columns, pitch_a),
-        _parts(begin_b, product.b.rows, product.b.columns, pitch_b),
-    )
-    sizes = tuple(map(np.int32, (product.m, product.n, product.k)))
-    prepared = _prepare_defines(product, sms) | layout
-    rows = ceil_div(product.m, tile.bm * tile.cluster)
-    tiles = rows * ceil_div(product.n, tile.bn) * tile.cluster
-    special = ceil_div(product.m, SPECIAL_TILE) * ceil_div(product.n, SPECIAL_TILE)
-    a_row, a_k = (product.lda, 1) if along_a else (1, product.lda)
-    b_k, b_column = (1, product.ldb) if along_b else (product.ldb, 1)
+    places = _places(product)
     launches: list[PathLaunch] = []
     for number in range(product.batch):
-        a, b, c = (
-            Pointer(name, FLOAT_BYTES * number * stride)
-            for name, stride in (
-                ("A", product.stride_a),
-                ("B", product.stride_b),
-                ("C", product.stride_c),
-            )
-        )
+        a = Pointer("A", FLOAT_BYTES * number * product.stride_a)
+        b = Pointer("B", FLOAT_BYTES * number * product.stride_b)
+        c = Pointer("C", FLOAT_BYTES * number * product.stride_c)
         launches += (
-            PathLaunch(
-                file="prepare.cu",
-                entry="split_prepare",
-                defines=prepared,
-                grid=(_prepare_blocks(product, prepared, sms), 1, 1),
-                block=THREADS,
-                dynamic_shared_bytes=0,
-                arguments=(
-                    *(a, b, *sizes, np.int32(product.lda), np.int32(product.ldb)),
-                    *(Pointer("workspace"), np.int64(zero), np.int64(begin_a), np.int64(begin_b)),
-                    *(np.int32(pitch_a), np.int32(pitch_b)),
-                ),
-            ),
-            PathLaunch(
-                file="multiply_parts.cu",
-                entry="split_product",
-                defines=layout | {"BN": tile.bn, "STAGES": tile.stages, "CLUSTER": tile.cluster},
-                grid=(min(tiles, sms // tile.cluster * tile.cluster), 1, 1),
-                block=tile.threads,
-                dynamic_shared_bytes=tile.shared_bytes,
-                arguments=(
-                    *(*maps, Pointer("workspace"), np.int64(zero), c),
-                    *(*sizes, np.int32(product.ldc), *FACTORS),
-                ),
-                waits_itself=True,
-            ),
-            PathLaunch(
-                file="special_rows.cu",
-                entry="split_special_rows",
-                defines={"CONTROL_BYTES": CONTROL_BYTES},
-                grid=(min(special, sms), 1, 1),
-                block=SPECIAL_THREADS,
-                dynamic_shared_bytes=0,
-                arguments=(
-                    *(a, b, c, *sizes),
-                    *map(np.int32, (a_row, a_k, b_k, b_column, product.ldc)),
-                    *(*FACTORS, Pointer("workspace"), np.int64(zero)),
-                ),
-                waits_itself=True,
-            ),
+            _prepare(product, places, sms, a, b),
+            _multiply(product, places, tile, sms, c),
+            _redo_special(product, places, sms, a, b, c),
         )
     return Plan(
         label=f"split:{tile.name}",
         launches=tuple(launches),
-        workspace_bytes=end,
-        zeroed_bytes=zero,
+        workspace_bytes=places.end,
+        zeroed_bytes=places.zero_bytes,
+    )
+
+
+def _places(product: Product) -> _Places:
+    a, b = product.a, product.b
+    pitch_a, pitch_b = _pitch(a.columns), _pitch(b.columns)
+    maxima = 2 * (product.m + product.n + product.k)
+    zero = _aligned(CONTROL_BYTES + FLOAT_BYTES * maxima)
+    begin_a = _aligned(zero + FLOAT_BYTES * (product.m + 1 + product.n))  # b's begin on 8 bytes
+    begin_b = _aligned(begin_a + PARTS * HALF_BYTES * a.rows * pitch_a)
+    return _Places(
+        zero_bytes=zero,
+        begin_a=begin_a,
+        begin_b=begin_b,
+        end=begin_b + PARTS * HALF_BYTES * b.rows * pitch_b,
+        pitch_a=pitch_a,
+        pitch_b=pitch_b,
+    )
+
+
+def _layout(product: Product) -> dict[str, int]:
+    return {
+        "A_ALONG": int(not product.transpose_a),
+        "B_ALONG": int(product.transpose_b),
+        "CONTROL_BYTES": CONTROL_BYTES,
+    }
+
+
+def _prepare(product: Product, places: _Places, sms: int, a: Pointer, b: Pointer) -> PathLaunch:
+    defines = _prepare_defines(product, sms) | _layout(product)
+    sizes = (product.m, product.n, product.k, product.lda, product.ldb)
+    return PathLaunch(
+        file="prepare.cu",
+        entry="split_prepare",
+        defines=defines,
+        grid=(_prepare_blocks(product, defines, sms), 1, 1),
+        block=THREADS,
+        dynamic_shared_bytes=0,
+        arguments=(
+            *(a, b),
+            *map(np.int32, sizes),
+            Pointer("workspace"),
+            *map(np.int64, (places.zero_bytes, places.begin_a, places.begin_b)),
+            *map(np.int32, (places.pitch_a, places.pitch_b)),
+        ),
+    )
+
+
+def _multiply(
+    product: Product, places: _Places, tile: SplitTile, sms: int, c: Pointer
+) -> PathLaunch:
+    rows = ceil_div(product.m, tile.bm * tile.cluster)
+    tiles = rows * ceil_div(product.n, tile.bn) * tile.cluster
+    return PathLaunch(
+        file="multiply_parts.cu",
+        entry="split_product",
+        defines=_layout(product) | {"BN": tile.bn, "STAGES": tile.stages, "CLUSTER": tile.cluster},
+        grid=(min(tiles, sms // tile.cluster * tile.cluster), 1, 1),
+        block=tile.threads,
+        dynamic_shared_bytes=tile.shared_bytes,
+        arguments=(
+            _parts(places.begin_a, product.a, places.pitch_a),
+            _parts(places.begin_b, product.b, places.pitch_b),
+            *(Pointer("workspace"), np.int64(places.zero_bytes), c),
+            *map(np.int32, (product.m, product.n, product.k, product.ldc)),
+            *FACTORS,
+        ),
+        waits_itself=True,
+    )
+
+
+def _redo_special(
+    product: Product, places: _Places, sms: int, a: Pointer, b: Pointer, c: Pointer
+) -> PathLaunch:
+    tiles = ceil_div(product.m, SPECIAL_TILE) * ceil_div(product.n, SPECIAL_TILE)
+    of_a = (1, product.lda) if product.transpose_a else (product.lda, 1)  # of a row, of a k
+    of_b = (1, product.ldb) if product.transpose_b else (product.ldb, 1)  # of a k, of a column
+    sizes = product.m, product.n, product.k
+    return PathLaunch(
+        file="special_rows.cu",
+        entry="split_special_rows",
+        defines={"CONTROL_BYTES": CONTROL_BYTES},
+        grid=(min(tiles, sms), 1, 1),
+        block=SPECIAL_THREADS,
+        dynamic_shared_bytes=0,
+        arguments=(
+            *(a, b, c),
+            *map(np.int32, (*sizes, *of_a, *of_b, product.ldc)),
+            *(*FACTORS, Pointer("workspace"), np.int64(places.zero_bytes)),
+        ),
+        waits_itself=True,
     )
 
 
@@ -178,12 +221,12 @@ def _prepare_blocks(product: Product, defines: dict[str, int], sms: int) -> int:
     return min(items, sms * BLOCKS_PER_SM)
 
 
-def _parts(begin: int, rows: int, columns: int, pitch: int) -> TensorMapOf:
+def _parts(begin: int, stored: Matrix, pitch: int) -> TensorMapOf:
     pitch_bytes = HALF_BYTES * pitch
     return TensorMapOf(
         Pointer("workspace", begin),
-        (PARTS, rows, columns),
-        (rows * pitch_bytes, pitch_bytes),
+        (PARTS, stored.rows, stored.columns),
+        (stored.rows * pitch_bytes, pitch_bytes),
         (1, PIECE, PIECE),
         SWIZZLE_BYTES,
         "float16",
