@@ -35,7 +35,8 @@ once: M·N·K.
 
 On tensor cores a warp multiplies tiles of C of WM×WN together, and each of its threads holds a part
 of A and of B: the shared loads of A are warps·P·BK·WM, and a warp executes one instruction for each
-16×8 elements of C, step in k and product of parts. FP32 units then multiply nothing.
+16×8 elements of C, step in k and product of parts. FP32 units then multiply nothing, unless tiles
+are scaled: each sum of a phase takes one multiply-add.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ WAVEFRONT_BYTES = BANKS * WORD_BYTES
 
 Space = Literal["global", "shared"]
 Operation = Literal["load", "store"]
-Operand = Literal["A", "B", "C"]
+Operand = Literal["A", "B", "C", "scales of A", "scales of B"]
 
 
 # How tiles are copied to shared memory: by loads through registers, by asynchronous copies of all
@@ -80,6 +81,8 @@ class TensorProducts:
     warp_m: int  #: rows of the tile of C of one warp
     warp_n: int  #: columns of the tile of C of one warp
     relative_error: float  #: upper bound of the error of one product of floats, relative to it
+    #: Rows of a tile of A and columns of one of B have scales, which sums are multiplied by.
+    is_scaled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,11 +286,29 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
             tensor_instructions = tensor.products * exact_div(multiply_adds, of_one)
             rows_read, columns_read = warps * tensor.warp_m, warps * tensor.warp_n
             multiply_adds = 0
+            if tensor.is_scaled:
+                multiply_adds = readers * tiling.thread_m * tiling.thread_n * phases
+                staged += [
+                    access(
+                        "shared",
+                        operation,
+                        operand,
+                        phases * elements,
+                        width,
+                    )
+                    for operation, operand, elements, width in (
+                        # by each thread, for each float4 of A and for one of B
+                        ("store", "scales of A", blocks * tiling.block_m * tiling.depth // 4, 1),
+                        ("store", "scales of B", 4 * threads, 4),
+                        ("load", "scales of A", readers * tiling.thread_m, 4),
+                        ("load", "scales of B", readers * tiling.thread_n, 4),
+                    )
+                ]
         tiles_a, tiles_b = blocks * depth * tiling.block_m, blocks * depth * tiling.block_n
         if tiling.asynchronous:
             loads_a, loads_b = tiles_a, tiles_b
         elif not tiling.bulk:
-            staged = [
+            staged += [
                 access("shared", "store", "A", tiles_a, tiling.shared_store_a_width),
                 access("shared", "store", "B", tiles_b, tiling.shared_store_b_width),
             ]

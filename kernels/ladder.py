@@ -406,6 +406,19 @@ LADDER: tuple[Variant, ...] = (
         dynamic_shared_bytes=tilings.ring_bytes,
         warp=warps.fragments,
     ),
+    Variant(
+        rung=21,
+        name="fp16-parts",
+        title="FP16 parts",
+        idea="parts of FP16, twice as fast, with a scale for each row and column of a tile",
+        file="21_fp16_parts.cu",
+        entry="sgemm_fp16_parts",
+        since=80,
+        tile=tilings.FP16_PARTS,
+        flat_block=True,
+        dynamic_shared_bytes=tilings.scaled_ring_bytes,
+        warp=warps.scaled_fragments,
+    ),
 )
 
 CPU = Reference(name="cpu", title="CPU", idea="SciPy's BLAS sgemm on the host")
