@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -42,7 +43,7 @@ def main() -> None:
         monitor = GpuMonitor(gpu.pci_bus_id)
         rows = [_rates(gpu, monitor, name, shape, asked.seconds) for name in asked.names or NAMES]
         found = {"device": gpu.device.name, "shape": str(shape), "rows": rows}
-    for row in found["rows"]:
+    for row in rows:
         rates = (text.flop_per_s(row[key]) for key in ("burst_flop_per_s", "sustained_flop_per_s"))
         print(f"{row['name']:16}", *(f"{rate:>14}" for rate in rates), row["state"])
     if asked.output:
@@ -79,8 +80,8 @@ def _burst_s(gpu: Gpu, one: OnGpu) -> float:
         one.once()
         event.record()
     events[-1].synchronize()
-    pairs = zip(events, events[1:], strict=False)
-    return median(after.time_since(before) for before, after in pairs) / 1e3
+    pairs = pairwise(events)
+    return float(median(after.time_since(before) for before, after in pairs)) / 1e3
 
 
 def _sustained_s(gpu: Gpu, one: OnGpu, seconds: float) -> float:
