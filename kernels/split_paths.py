@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,11 +24,11 @@ SWIZZLE_BYTES = 128
 ROW_OF_PARTS = 64  # halves: rows of parts begin on 128 bytes
 ALIGNMENT = 256  # bytes, of places in the workspace
 CONTROL_BYTES = 256
-THREADS, WARPS, BLOCKS_PER_SM = 512, 16, 2  # of prepare.cu
+THREADS, WARPS, BLOCKS_PER_SM = 512, 16, 2  # of both passes over operands
 WARP_COLUMNS = 128
 MOST_ROW_QUADS = 8
 SPECIAL_TILE, SPECIAL_THREADS = 64, 256
-MOST_BATCH = 64  # products with three launches each
+MOST_BATCH = 64  # products with four launches each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +79,7 @@ def split(product: Product, tile: SplitTile, sms: int) -> Plan:
         b = Pointer("B", FLOAT_BYTES * number * product.stride_b)
         c = Pointer("C", FLOAT_BYTES * number * product.stride_c)
         launches += (
-            _prepare(product, places, sms, a, b),
+            *_passes(product, places, sms, a, b),
             _multiply(product, places, tile, sms, c),
             _redo_special(product, places, sms, a, b, c),
         )
@@ -115,14 +116,17 @@ def _layout(product: Product) -> dict[str, int]:
     }
 
 
-def _prepare(product: Product, places: _Places, sms: int, a: Pointer, b: Pointer) -> PathLaunch:
-    defines = _prepare_defines(product, sms) | _layout(product)
+def _passes(
+    product: Product, places: _Places, sms: int, a: Pointer, b: Pointer
+) -> tuple[PathLaunch, PathLaunch]:
+    """The two launches that find scales and store parts."""
+    defines = _pass_defines(product, sms) | _layout(product)
     sizes = (product.m, product.n, product.k, product.lda, product.ldb)
-    return PathLaunch(
-        file="prepare.cu",
-        entry="split_prepare",
+    first = PathLaunch(
+        file="first_pass.cu",
+        entry="split_first_pass",
         defines=defines,
-        grid=(_prepare_blocks(product, defines, sms), 1, 1),
+        grid=(1 + sum(_first_items(product, defines)), 1, 1),
         block=THREADS,
         dynamic_shared_bytes=0,
         arguments=(
@@ -133,6 +137,20 @@ def _prepare(product: Product, places: _Places, sms: int, a: Pointer, b: Pointer
             *map(np.int32, (places.pitch_a, places.pitch_b)),
         ),
     )
+    all_items = sum(_tile_items(product, defines))
+    second = replace(
+        first,
+        file="second_pass.cu",
+        entry="split_second_pass",
+        # one for each item, and enough for the phases of equilibration
+        grid=(
+            max(sum(_second_items(product, defines)), min(all_items, BLOCKS_PER_SM * sms)),
+            1,
+            1,
+        ),
+        waits_itself=True,
+    )
+    return first, second
 
 
 def _multiply(
@@ -181,7 +199,7 @@ def _redo_special(
     )
 
 
-def _prepare_defines(product: Product, sms: int) -> dict[str, int]:
+def _pass_defines(product: Product, sms: int) -> dict[str, int]:
     """How warps share rows and columns: as many loads on their way as registers allow, unless
     that leaves warps of the GPU without work."""
     warps = sms * BLOCKS_PER_SM * WARPS
@@ -206,19 +224,28 @@ def _prepare_defines(product: Product, sms: int) -> dict[str, int]:
     }
 
 
-def _prepare_blocks(product: Product, defines: dict[str, int], sms: int) -> int:
-    """As many blocks as fit, or as the first phase has items."""
-    items = 0
-    for vectors, is_along in (
-        (product.m, not product.transpose_a),
-        (product.n, product.transpose_b),
-    ):
-        if is_along:
-            items += ceil_div(vectors, WARPS // defines["ROW_WARPS"])
-        else:
-            units = ceil_div(vectors, WARP_COLUMNS) * ceil_div(product.k, defines["UNIT_ROWS"])
-            items += ceil_div(units, WARPS)
-    return min(items, sms * BLOCKS_PER_SM)
+def _tile_items(product: Product, defines: Mapping[str, int]) -> tuple[int, int]:
+    """Blocks that tiles of each operand take."""
+    units = (
+        ceil_div(one.columns, WARP_COLUMNS) * ceil_div(one.rows, defines["UNIT_ROWS"])
+        for one in (product.a, product.b)
+    )
+    of_a, of_b = (ceil_div(one, WARPS) for one in units)
+    return of_a, of_b
+
+
+def _first_items(product: Product, defines: Mapping[str, int]) -> tuple[int, int]:
+    of_a, of_b = _tile_items(product, defines)
+    rows = WARPS // defines["ROW_WARPS"]
+    return (
+        of_a if product.transpose_a else ceil_div(product.m, rows),
+        ceil_div(product.n, rows) if product.transpose_b else of_b,
+    )
+
+
+def _second_items(product: Product, defines: Mapping[str, int]) -> tuple[int, int]:
+    of_a, of_b = _tile_items(product, defines)
+    return of_a if product.transpose_a else 0, 0 if product.transpose_b else of_b
 
 
 def _parts(begin: int, stored: Matrix, pitch: int) -> TensorMapOf:

@@ -1,8 +1,9 @@
 // Where things are in the workspace of a product: first what is zero between calls.
 
-constexpr int PHASES = 5;
+constexpr int PHASES = 3;
 struct Control {
     unsigned special;  // not 0: some row of A or column of B has Inf or NaN
+    unsigned suspect;  // not 0: samples are such that operands may need equilibration
     unsigned leavers;  // blocks of special_rows.cu that need nothing of this any more
     unsigned tickets[PHASES];
     unsigned done[PHASES];
