@@ -22,13 +22,9 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     __device__ int columns() const { return ALONG ? K : vectors; }
     __device__ const float* at(int row, int column) const { return from + size_t(row) * pitch + column; }
 
-    // Items of 16 warps, each with UNIT_ROWS rows of 128 columns.
+    // Items of 16 warps, each with UNIT_ROWS rows of the same 128 columns.
     __device__ int groups() const { return (columns() + WARP_COLUMNS - 1) / WARP_COLUMNS; }
-    __device__ int tile_items() const
-    {
-        const int units = groups() * ((rows() + UNIT_ROWS - 1) / UNIT_ROWS);
-        return (units + WARPS - 1) / WARPS;
-    }
+    __device__ int tile_items() const { return groups() * ((rows() + WARPS * UNIT_ROWS - 1) / (WARPS * UNIT_ROWS)); }
     __device__ int row_items() const { return (vectors + WARPS / ROW_WARPS - 1) / (WARPS / ROW_WARPS); }
 
     __device__ float root(int vector) const { return ALONG ? roots[vector] : stored_root(maxima[vector]); }
@@ -43,8 +39,8 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     // Call with the first row of a warp's unit and its lane's first column, unless that is beyond the last.
     template <typename Work> __device__ void for_unit(int item, Work work) const
     {
-        const int unit = item * WARPS + threadIdx.x / 32;
-        const int column = unit % groups() * WARP_COLUMNS + threadIdx.x % 32 * 4, row = unit / groups() * UNIT_ROWS;
+        const int column = item % groups() * WARP_COLUMNS + threadIdx.x % 32 * 4;
+        const int row = (item / groups() * WARPS + threadIdx.x / 32) * UNIT_ROWS;
         if (row < rows()) work(row, column, columns() - column);
     }
     __device__ void load_rows(Quad (&x)[AT_ONCE], int row, int column, int left) const
@@ -116,9 +112,12 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
             find_maxima<EQUILIBRATED>(item);
     }
 
-    // Across: the largest magnitude of each column.
+    // Across: the largest magnitude of each column, in the block first.
     template <bool EQUILIBRATED> __device__ void find_maxima(int item) const
     {
+        __shared__ unsigned of_block[WARP_COLUMNS];
+        if (threadIdx.x < WARP_COLUMNS) of_block[threadIdx.x] = 0;
+        __syncthreads();
         for_unit(item, [&](int row, int column, int left) {
             float inverse[4];
             unsigned largest[4] = {};
@@ -136,9 +135,12 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
                 }
             }
 #pragma unroll
-            for (int q = 0; q < 4; ++q)
-                if (q < left) atomicMax((EQUILIBRATED ? maxima_after : maxima) + column + q, largest[q]);
+            for (int q = 0; q < 4; ++q) atomicMax(of_block + column % WARP_COLUMNS + q, largest[q]);
         });
+        __syncthreads();
+        const int column = item % groups() * WARP_COLUMNS + threadIdx.x;
+        if (threadIdx.x < WARP_COLUMNS && column < vectors)
+            atomicMax((EQUILIBRATED ? maxima_after : maxima) + column, of_block[threadIdx.x]);
     }
 
     // Across: scale by columns and split.
