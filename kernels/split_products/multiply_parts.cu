@@ -127,20 +127,24 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
             float sum[PASSES][WIDTH / 2] = {};
             for (int step = 0; step < steps; ++step, next()) {
                 const unsigned a = first + stage * STAGE_BYTES + half * PIECE, b = first + stage * STAGE_BYTES + 2 * A_BYTES;
+                // of the high (0) or low part (1), from k = 16 i on
+                const auto a_at = [&](int low, int i) { return descriptor(a + low * A_BYTES + i * A_STEP); };
+                const auto b_at = [&](int low, int pass, int i) {
+                    return descriptor(b + low * B_BYTES + pass * (WIDTH / 64) * PIECE + i * B_STEP);
+                };
                 wait(full + 8 * stage, parity);
 #pragma unroll
                 for (int pass = 0; pass < PASSES; ++pass) {
                     float part[WIDTH / 2];
                     begin_products();
+                    // the small products first: each wgmma cuts the whole sum off
 #pragma unroll
                     for (int i = 0; i < BK / 16; ++i) {
-                        const unsigned long long high_a = descriptor(a + i * A_STEP), low_a = descriptor(a + A_BYTES + i * A_STEP);
-                        const unsigned here = b + pass * (WIDTH / 64) * PIECE + i * B_STEP;
-                        const unsigned long long high_b = descriptor(here), low_b = descriptor(here + B_BYTES);
-                        multiply(part, high_a, low_b, i > 0);
-                        multiply(part, low_a, high_b, 1);
-                        multiply(part, high_a, high_b, 1);
+                        multiply(part, a_at(0, i), b_at(1, pass, i), i > 0);
+                        multiply(part, a_at(1, i), b_at(0, pass, i), 1);
                     }
+#pragma unroll
+                    for (int i = 0; i < BK / 16; ++i) multiply(part, a_at(0, i), b_at(0, pass, i), 1);
                     commit_products();
                     wait_for_products();
                     pin(part);
