@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from analysis.devices import Device
 from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
+from kernels.path_times import DEFAULT_BANDWIDTHS, candidates
 from kernels.paths import FACTORS, PathLaunch, Plan, Pointer, TensorMapOf
 from kernels.product import Matrix, Product
 
@@ -23,10 +25,11 @@ SWIZZLE_BYTES = 128
 ROW_OF_PARTS = 64  # halves: rows of parts begin on 128 bytes
 ALIGNMENT = 256  # bytes, of places in the workspace
 CONTROL_BYTES = 256
-THREADS, WARPS, BLOCKS_PER_SM = 512, 16, 2  # of prepare.cu
+THREADS, WARPS, BLOCKS_PER_SM = 512, 16, 2  # of both passes over operands
 WARP_COLUMNS = 128
-MOST_ROW_QUADS = 8
-SPECIAL_TILE, SPECIAL_THREADS = 64, 256
+# Warps share a row so that each lane has 4 quads of it, but no more than 8 warps; then 8 quads.
+USUAL_ROW_QUADS, MOST_ROW_QUADS, MOST_ROW_WARPS = 4, 8, 8
+UNIT_ROWS = 32, 16, 8, 4  # of a warp: the most with which every SM has a block
 MOST_BATCH = 64  # products with three launches each
 
 
@@ -70,7 +73,7 @@ class _Places:
 
 
 def split(product: Product, tile: SplitTile, sms: int) -> Plan:
-    """Scale and split both operands, multiply the parts, and redo rows with Inf and NaN."""
+    """Scale and split both operands, and multiply the parts."""
     places = _places(product)
     launches: list[PathLaunch] = []
     for number in range(product.batch):
@@ -78,9 +81,8 @@ def split(product: Product, tile: SplitTile, sms: int) -> Plan:
         b = Pointer("B", FLOAT_BYTES * number * product.stride_b)
         c = Pointer("C", FLOAT_BYTES * number * product.stride_c)
         launches += (
-            _prepare(product, places, sms, a, b),
-            _multiply(product, places, tile, sms, c),
-            _redo_special(product, places, sms, a, b, c),
+            *_passes(product, places, sms, a, b),
+            _multiply(product, places, tile, sms, (a, b, c)),
         )
     return Plan(
         label=f"split:{tile.name}",
@@ -115,14 +117,17 @@ def _layout(product: Product) -> dict[str, int]:
     }
 
 
-def _prepare(product: Product, places: _Places, sms: int, a: Pointer, b: Pointer) -> PathLaunch:
-    defines = _prepare_defines(product, sms) | _layout(product)
+def _passes(
+    product: Product, places: _Places, sms: int, a: Pointer, b: Pointer
+) -> tuple[PathLaunch, PathLaunch]:
+    """The two launches that find scales and store parts."""
+    defines = _pass_defines(product, sms) | _layout(product)
     sizes = (product.m, product.n, product.k, product.lda, product.ldb)
-    return PathLaunch(
-        file="prepare.cu",
-        entry="split_prepare",
+    first = PathLaunch(
+        file="first_pass.cu",
+        entry="split_first_pass",
         defines=defines,
-        grid=(_prepare_blocks(product, defines, sms), 1, 1),
+        grid=(1 + sum(_first_items(product, defines)), 1, 1),
         block=THREADS,
         dynamic_shared_bytes=0,
         arguments=(
@@ -133,13 +138,33 @@ def _prepare(product: Product, places: _Places, sms: int, a: Pointer, b: Pointer
             *map(np.int32, (places.pitch_a, places.pitch_b)),
         ),
     )
+    all_items = sum(_tile_items(product, defines))
+    second = replace(
+        first,
+        file="second_pass.cu",
+        entry="split_second_pass",
+        # one for each item, and enough for the phases of equilibration
+        grid=(
+            max(sum(_second_items(product, defines)), min(all_items, BLOCKS_PER_SM * sms)),
+            1,
+            1,
+        ),
+        waits_itself=True,
+    )
+    return first, second
 
 
 def _multiply(
-    product: Product, places: _Places, tile: SplitTile, sms: int, c: Pointer
+    product: Product,
+    places: _Places,
+    tile: SplitTile,
+    sms: int,
+    operands: tuple[Pointer, Pointer, Pointer],
 ) -> PathLaunch:
     rows = ceil_div(product.m, tile.bm * tile.cluster)
     tiles = rows * ceil_div(product.n, tile.bn) * tile.cluster
+    of_a = (1, product.lda) if product.transpose_a else (product.lda, 1)  # of a row, of a k
+    of_b = (1, product.ldb) if product.transpose_b else (product.ldb, 1)  # of a k, of a column
     return PathLaunch(
         file="multiply_parts.cu",
         entry="split_product",
@@ -150,75 +175,55 @@ def _multiply(
         arguments=(
             _parts(places.begin_a, product.a, places.pitch_a),
             _parts(places.begin_b, product.b, places.pitch_b),
-            *(Pointer("workspace"), np.int64(places.zero_bytes), c),
-            *map(np.int32, (product.m, product.n, product.k, product.ldc)),
+            *(Pointer("workspace"), np.int64(places.zero_bytes), *operands),
+            *map(np.int32, (product.m, product.n, product.k, *of_a, *of_b, product.ldc)),
             *FACTORS,
         ),
         waits_itself=True,
     )
 
 
-def _redo_special(
-    product: Product, places: _Places, sms: int, a: Pointer, b: Pointer, c: Pointer
-) -> PathLaunch:
-    tiles = ceil_div(product.m, SPECIAL_TILE) * ceil_div(product.n, SPECIAL_TILE)
-    of_a = (1, product.lda) if product.transpose_a else (product.lda, 1)  # of a row, of a k
-    of_b = (1, product.ldb) if product.transpose_b else (product.ldb, 1)  # of a k, of a column
-    sizes = product.m, product.n, product.k
-    return PathLaunch(
-        file="special_rows.cu",
-        entry="split_special_rows",
-        defines={"CONTROL_BYTES": CONTROL_BYTES},
-        grid=(min(tiles, sms), 1, 1),
-        block=SPECIAL_THREADS,
-        dynamic_shared_bytes=0,
-        arguments=(
-            *(a, b, c),
-            *map(np.int32, (*sizes, *of_a, *of_b, product.ldc)),
-            *(*FACTORS, Pointer("workspace"), np.int64(places.zero_bytes)),
-        ),
-        waits_itself=True,
-    )
-
-
-def _prepare_defines(product: Product, sms: int) -> dict[str, int]:
-    """How warps share rows and columns: as many loads on their way as registers allow, unless
-    that leaves warps of the GPU without work."""
-    warps = sms * BLOCKS_PER_SM * WARPS
-    rows = (0 if product.transpose_a else product.m) + (product.n if product.transpose_b else 0)
+def _pass_defines(product: Product, sms: int) -> dict[str, int]:
+    """How warps share rows and columns. What an H200 is fastest with (decision 86)."""
     row_warps = 1
-    while row_warps < WARPS and (
-        product.k > row_warps * MOST_ROW_QUADS * WARP_COLUMNS
-        or (rows * row_warps < warps and product.k > 2 * row_warps * WARP_COLUMNS)
-    ):
+    while row_warps < MOST_ROW_WARPS and product.k > row_warps * USUAL_ROW_QUADS * WARP_COLUMNS:
         row_warps *= 2
-    columns = (product.m if product.transpose_a else 0) + (0 if product.transpose_b else product.n)
-    units = ceil_div(columns, WARP_COLUMNS) * product.k  # of one row
-    unit_rows = 4
-    while unit_rows < 32 and units >= 4 * warps * unit_rows:
-        unit_rows *= 2
-    return {
+    defines = {
         "A_QUADS": int(product.a.in_quads),
         "B_QUADS": int(product.b.in_quads),
         "ROW_WARPS": row_warps,
         "ROW_QUADS": min(MOST_ROW_QUADS, ceil_div(product.k, row_warps * WARP_COLUMNS)),
-        "UNIT_ROWS": unit_rows,
     }
+    across = (product.transpose_a, not product.transpose_b)
+    for unit_rows in UNIT_ROWS:
+        items = _tile_items(product, {"UNIT_ROWS": unit_rows})
+        if sum(n for n, counts in zip(items, across, strict=True) if counts) >= sms:
+            break
+    return defines | {"UNIT_ROWS": unit_rows}
 
 
-def _prepare_blocks(product: Product, defines: dict[str, int], sms: int) -> int:
-    """As many blocks as fit, or as the first phase has items."""
-    items = 0
-    for vectors, is_along in (
-        (product.m, not product.transpose_a),
-        (product.n, product.transpose_b),
-    ):
-        if is_along:
-            items += ceil_div(vectors, WARPS // defines["ROW_WARPS"])
-        else:
-            units = ceil_div(vectors, WARP_COLUMNS) * ceil_div(product.k, defines["UNIT_ROWS"])
-            items += ceil_div(units, WARPS)
-    return min(items, sms * BLOCKS_PER_SM)
+def _tile_items(product: Product, defines: Mapping[str, int]) -> tuple[int, int]:
+    """Blocks that tiles of each operand take."""
+    rows = WARPS * defines["UNIT_ROWS"]
+    of_a, of_b = (
+        ceil_div(one.columns, WARP_COLUMNS) * ceil_div(one.rows, rows)
+        for one in (product.a, product.b)
+    )
+    return of_a, of_b
+
+
+def _first_items(product: Product, defines: Mapping[str, int]) -> tuple[int, int]:
+    of_a, of_b = _tile_items(product, defines)
+    rows = WARPS // defines["ROW_WARPS"]
+    return (
+        of_a if product.transpose_a else ceil_div(product.m, rows),
+        ceil_div(product.n, rows) if product.transpose_b else of_b,
+    )
+
+
+def _second_items(product: Product, defines: Mapping[str, int]) -> tuple[int, int]:
+    of_a, of_b = _tile_items(product, defines)
+    return of_a if product.transpose_a else 0, 0 if product.transpose_b else of_b
 
 
 def _parts(begin: int, stored: Matrix, pitch: int) -> TensorMapOf:
@@ -243,7 +248,23 @@ def _aligned(size_bytes: int) -> int:
 
 # The choice between tiles, and between tensor cores and float32's own paths.
 
-LEAST_SIZE = 513  # of M, N and K: below it, what surrounds the product takes more than it saves
+LEAST_K = 128  # a short sum is less accurate than in float32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constants:
+    """Fitted on an H200: squares of 1,024, 2,048 and 4,096. Clocks are of 1,980 MHz."""
+
+    pass_s: float = 4.0e-6  # of the first pass
+    second_pass_s: float = 3.0e-6  # more, if something runs across
+    dram_share: float = 0.8  # of the peak, of passes
+    product_s: float = 3.0e-6
+    worth: float = 0.97  # of float32's time, of which fp32x must take less
+
+
+CONSTANTS = Constants()
+TILE_CLOCKS = {NARROW: 2500.0, SQUARE: 4000.0, WIDE: 6000.0}  # around the steps of a tile
+STEP_CLOCKS = {NARROW: 1250.0, SQUARE: 2080.0, WIDE: 4000.0}  # of 64 of K
 
 
 def plan_for(device: Device, product: Product) -> Plan | str:
@@ -256,21 +277,36 @@ def plan_for(device: Device, product: Product) -> Plan | str:
             f'precision = "fp32x" needs wgmma of {ARCHITECTURE}, and {device.name} is '
             f'{device.sm_arch}: take precision = "fp32"'
         )
-    for name in ("m", "n", "k"):
-        if (size := getattr(product, name)) < LEAST_SIZE:
-            return f"its {name} = {size} is less than {LEAST_SIZE}, where that is faster"
+    if product.k < LEAST_K:
+        return f"sums of k = {product.k} are more accurate with it, those of {LEAST_K} are not"
     if product.batch > MOST_BATCH:
-        return f"its batch is larger than {MOST_BATCH}"
-    tile = min(TILES, key=lambda one: _clocks(product, one, device.sm_count))
+        return f"a batch of more than {MOST_BATCH} takes too many launches"
+    tile = min(TILES, key=lambda one: _product_s(device, product, one))
+    seconds = estimate_s(device, product, tile)
+    of_float32, *_ = min(candidates(device, product, is_pruned=True), key=lambda one: one[0])
+    if not seconds < CONSTANTS.worth * of_float32:
+        return (
+            f"by estimate it takes {of_float32 * 1e6:.1f} µs, and tensor cores {seconds * 1e6:.1f}"
+        )
     return split(product, tile, device.sm_count)
 
 
-# Clocks of a tile: of each step of 64 of K, and around them.
-STEP_CLOCKS = {NARROW: 900.0, SQUARE: 1620.0, WIDE: 3170.0}
-TILE_CLOCKS = {NARROW: 1500.0, SQUARE: 2500.0, WIDE: 4500.0}
+def estimate_s(device: Device, product: Product, tile: SplitTile) -> float:
+    """Estimated seconds of the launches of `split`."""
+    along_a, along_b = not product.transpose_a, product.transpose_b
+    read_and_written = sum(
+        FLOAT_BYTES * one.rows * one.columns * (2 if is_along else 3)
+        for one, is_along in ((product.a, along_a), (product.b, along_b))
+    )
+    bandwidth = CONSTANTS.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0])
+    passes = CONSTANTS.pass_s + read_and_written / bandwidth
+    if not (along_a and along_b):
+        passes += CONSTANTS.second_pass_s
+    return product.batch * (passes + _product_s(device, product, tile))
 
 
-def _clocks(product: Product, tile: SplitTile, sms: int) -> float:
+def _product_s(device: Device, product: Product, tile: SplitTile) -> float:
     rows = ceil_div(product.m, tile.bm * tile.cluster) * tile.cluster
-    rounds = ceil_div(rows * ceil_div(product.n, tile.bn), sms)
-    return rounds * (TILE_CLOCKS[tile] + ceil_div(product.k, tile.bk) * STEP_CLOCKS[tile])
+    rounds = ceil_div(rows * ceil_div(product.n, tile.bn), device.sm_count)
+    clocks = TILE_CLOCKS[tile] + ceil_div(product.k, tile.bk) * STEP_CLOCKS[tile]
+    return CONSTANTS.product_s + rounds * clocks / device.boost_clock_hz

@@ -4,10 +4,10 @@
 constexpr int THREADS = 512, WARPS = THREADS / 32;
 constexpr int WARP_COLUMNS = 128;  // a quad for each lane
 constexpr int ROW = ROW_WARPS * ROW_QUADS * WARP_COLUMNS;  // elements of a row that its warps hold in registers
-constexpr int SAMPLES = 8;  // vectors that are looked at before all are
 constexpr int AT_ONCE = UNIT_ROWS < 8 ? UNIT_ROWS : 8;     // loads of a lane that are on their way
 
 template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
+    static constexpr bool along = ALONG;
     const float* from;
     int vectors, K, pitch, parts_pitch;
     unsigned short* parts;
@@ -22,14 +22,10 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     __device__ int columns() const { return ALONG ? K : vectors; }
     __device__ const float* at(int row, int column) const { return from + size_t(row) * pitch + column; }
 
-    // Items of 16 warps, each with UNIT_ROWS rows of 128 columns.
+    // Items of 16 warps, each with UNIT_ROWS rows of the same 128 columns.
     __device__ int groups() const { return (columns() + WARP_COLUMNS - 1) / WARP_COLUMNS; }
-    __device__ unsigned tile_items() const
-    {
-        const unsigned units = groups() * ((rows() + UNIT_ROWS - 1) / UNIT_ROWS);
-        return (units + WARPS - 1) / WARPS;
-    }
-    __device__ unsigned row_items() const { return (vectors + WARPS / ROW_WARPS - 1) / (WARPS / ROW_WARPS); }
+    __device__ int tile_items() const { return groups() * ((rows() + WARPS * UNIT_ROWS - 1) / (WARPS * UNIT_ROWS)); }
+    __device__ int row_items() const { return (vectors + WARPS / ROW_WARPS - 1) / (WARPS / ROW_WARPS); }
 
     __device__ float root(int vector) const { return ALONG ? roots[vector] : stored_root(maxima[vector]); }
 
@@ -41,10 +37,10 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     }
 
     // Call with the first row of a warp's unit and its lane's first column, unless that is beyond the last.
-    template <typename Work> __device__ void for_unit(unsigned item, Work work) const
+    template <typename Work> __device__ void for_unit(int item, Work work) const
     {
-        const int unit = item * WARPS + threadIdx.x / 32;
-        const int column = unit % groups() * WARP_COLUMNS + threadIdx.x % 32 * 4, row = unit / groups() * UNIT_ROWS;
+        const int column = item % groups() * WARP_COLUMNS + threadIdx.x % 32 * 4;
+        const int row = (item / groups() * WARPS + threadIdx.x / 32) * UNIT_ROWS;
         if (row < rows()) work(row, column, columns() - column);
     }
     __device__ void load_rows(Quad (&x)[AT_ONCE], int row, int column, int left) const
@@ -54,7 +50,7 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     }
 
     // Along: scale and split rows, each by ROW_WARPS warps that hold it in registers between maximum and split.
-    template <bool EQUILIBRATED> __device__ void split_rows(unsigned item, Control* control) const
+    template <bool EQUILIBRATED> __device__ void split_rows(int item, Control* control) const
     {
         __shared__ unsigned largest_of_warps[WARPS];
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = warp / ROW_WARPS * ROW_WARPS;
@@ -108,9 +104,20 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
         }
     }
 
-    // Across: the largest magnitude of each column.
-    template <bool EQUILIBRATED> __device__ void find_maxima(unsigned item) const
+    template <bool EQUILIBRATED> __device__ void first_pass(int item, Control* control) const
     {
+        if constexpr (ALONG)
+            split_rows<EQUILIBRATED>(item, control);
+        else
+            find_maxima<EQUILIBRATED>(item);
+    }
+
+    // Across: the largest magnitude of each column, in the block first.
+    template <bool EQUILIBRATED> __device__ void find_maxima(int item) const
+    {
+        __shared__ unsigned of_block[WARP_COLUMNS];
+        if (threadIdx.x < WARP_COLUMNS) of_block[threadIdx.x] = 0;
+        __syncthreads();
         for_unit(item, [&](int row, int column, int left) {
             float inverse[4];
             unsigned largest[4] = {};
@@ -128,13 +135,16 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
                 }
             }
 #pragma unroll
-            for (int q = 0; q < 4; ++q)
-                if (q < left) atomicMax((EQUILIBRATED ? maxima_after : maxima) + column + q, largest[q]);
+            for (int q = 0; q < 4; ++q) atomicMax(of_block + column % WARP_COLUMNS + q, largest[q]);
         });
+        __syncthreads();
+        const int column = item % groups() * WARP_COLUMNS + threadIdx.x;
+        if (threadIdx.x < WARP_COLUMNS && column < vectors)
+            atomicMax((EQUILIBRATED ? maxima_after : maxima) + column, of_block[threadIdx.x]);
     }
 
     // Across: scale by columns and split.
-    template <bool EQUILIBRATED> __device__ void split_columns(unsigned item, Control* control) const
+    template <bool EQUILIBRATED> __device__ void split_columns(int item, Control* control) const
     {
         for_unit(item, [&](int row, int column, int left) {
             float inverse_before[4], inverse[4];
@@ -170,7 +180,7 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     }
 
     // The largest scaled magnitude of each k, without vectors that have Inf or NaN.
-    __device__ void find_maxima_along_k(unsigned item) const
+    __device__ void find_maxima_along_k(int item) const
     {
         for_unit(item, [&](int row, int column, int left) {
             unsigned largest[4] = {};
@@ -197,15 +207,5 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
             for (int q = 0; q < 4; ++q)
                 if (ALONG && q < left) atomicMax(along_k + column + q, largest[q]);
         });
-    }
-
-    // Exponent of a scaled element of one of SAMPLES vectors.
-    __device__ int sampled_exponent(int sample, int k) const
-    {
-        if (k >= K) return NO_EXPONENT;
-        const int vector = size_t(sample) * vectors / SAMPLES;
-        const float one = root(vector), inverse = inverse_of(one);
-        const float x = ALONG ? __ldg(at(vector, k)) : __ldg(at(k, vector));
-        return one == one ? exponent_of(magnitude(x * inverse * inverse)) : NO_EXPONENT;
     }
 };

@@ -19,6 +19,12 @@ __device__ void wait_for_cluster()
         __syncthreads();
 }
 
+// All threads of the block but those of its first warp.
+template <int BARRIER> __device__ void sync_threads()
+{
+    asm volatile("barrier.sync.aligned %0, %1;" :: "n"(BARRIER), "n"(384 - 32) : "memory");
+}
+
 __device__ void init(unsigned barrier, int arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(arrivals) : "memory");

@@ -16,7 +16,7 @@ __device__ int root_exponent(unsigned largest)
     return (exponent - 13) >> 1;
 }
 
-// The root as it is stored: NaN marks a row with Inf or NaN, which special_rows.cu computes.
+// The root as it is stored: NaN marks a row with Inf or NaN: special.cuh.
 __device__ float stored_root(unsigned largest)
 {
     return largest >= INFINITE ? __uint_as_float(0x7fffffff) : power_of_two(root_exponent(largest));

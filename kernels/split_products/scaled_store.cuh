@@ -51,19 +51,29 @@ private:
     }
     template <int N_SUMS> __device__ void store_guarded(const float (&sum)[N_SUMS], int row, int column) const
     {
+        float of_columns[N_SUMS / 2];
+#pragma unroll
+        for (int i = 0; i < N_SUMS / 2; ++i) of_columns[i] = root_b[min(column + i / 2 * 8 + i % 2, N - 1)];
 #pragma unroll
         for (int down = 0; down < 2; ++down) {
             const int here = row + 8 * down;
-            const float of_row = here < M ? root_a[here] : 0.0f;
+            if (here >= M) return;
+            const float of_row = root_a[here];
+            float* const c = C + size_t(here) * ldc + column;
+            const auto stores = [&](int i) {
+                const float root = of_row * of_columns[i];
+                return column + i / 2 * 8 + i % 2 < N && root == root;
+            };
+            float old[N_SUMS / 2] = {};
+            if (beta != 0.0f)
+#pragma unroll
+                for (int i = 0; i < N_SUMS / 2; ++i)
+                    if (stores(i)) old[i] = c[i / 2 * 8 + i % 2];
 #pragma unroll
             for (int i = 0; i < N_SUMS / 2; ++i) {
-                const int j = column + i / 2 * 8 + i % 2;
-                if (here >= M || j >= N) continue;
-                const float root = of_row * root_b[j];
-                if (root != root) continue;
-                const float one = scaled(sum[i / 2 * 4 + 2 * down + i % 2], root);
-                float* const c = C + size_t(here) * ldc + j;
-                *c = beta != 0.0f ? one + beta * *c : one;
+                float one = scaled(sum[i / 2 * 4 + 2 * down + i % 2], of_row * of_columns[i]);
+                if (beta != 0.0f) one += beta * old[i];
+                if (stores(i)) c[i / 2 * 8 + i % 2] = one;
             }
         }
     }

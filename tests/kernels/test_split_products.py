@@ -6,7 +6,7 @@ import pytest
 from analysis.devices import find_device
 from analysis.errors import UnavailableError
 from kernels.product import Product
-from kernels.split_paths import LEAST_SIZE, NARROW, SQUARE, TILES, WIDE, plan_for, split
+from kernels.split_paths import LEAST_K, NARROW, SQUARE, TILES, WIDE, plan_for, split
 from tests.refusals import refusal
 from toolkit.execution.sanitizer import check
 from validation.products.simulated import arguments_of, simulate_plan
@@ -191,10 +191,15 @@ def test_check_finds_nothing(tile):
 # The choice.
 
 
-@pytest.mark.parametrize("name", ["m", "n", "k"])
-def test_small_products_are_left_to_float32_and_say_why(name):
-    sizes = {"m": 1024, "n": 1024, "k": 1024} | {name: LEAST_SIZE - 1}
-    assert plan_for(H200, Product(**sizes)).startswith(f"its {name} = {LEAST_SIZE - 1} is less")
+@pytest.mark.parametrize("sizes", [(512, 512, 512), (8, 4096, 4096), (4096, 4, 4096)])
+def test_products_that_float32_computes_faster_are_left_to_it(sizes):
+    m, n, k = sizes
+    assert plan_for(H200, Product(m=m, n=n, k=k)).startswith("by estimate it takes ")
+
+
+def test_short_sums_are_left_to_float32():
+    said = plan_for(H200, Product(m=4096, n=4096, k=LEAST_K - 1))
+    assert said == "sums of k = 127 are more accurate with it, those of 128 are not"
 
 
 def test_large_products_go_to_tensor_cores():
@@ -206,9 +211,11 @@ def test_a_batch_has_launches_for_each_product():
     assert len(plan.launches) == 9
     offsets = [launch.arguments[0].offset_bytes for launch in plan.launches[::3]]
     assert offsets == [0, 2**22, 2**23]  # 4 B * 1024 * 1024
-    assert "batch is larger" in plan_for(H200, Product(m=1024, n=1024, k=1024, batch=65))
+    assert "a batch of more than 64" in plan_for(H200, Product(m=1024, n=1024, k=1024, batch=65))
 
 
 def test_a_device_without_wgmma_is_refused():
-    said = refusal(UnavailableError, plan_for, find_device("a100-80gb"), Product(m=999, n=999, k=999))
+    said = refusal(
+        UnavailableError, plan_for, find_device("a100-80gb"), Product(m=999, n=999, k=999)
+    )
     assert said.endswith('is sm_80: take precision = "fp32"')

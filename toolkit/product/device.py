@@ -341,7 +341,7 @@ class _PoolProperties(ctypes.Structure):
 
 def pool_of(context: Context) -> int:
     """Memory pool of a context's device, which keeps what is freed."""
-    with _lock:
+    with _lock, while_capturing():
         if not context.pool:
             wanted = _PoolProperties(PINNED, NO_HANDLE, _Location(ON_DEVICE, context.ordinal))
             pool, keeps = c_void_p(), c_uint64(MOST_POOLED_BYTES)

@@ -18,6 +18,7 @@ from analysis.errors import (
     UnavailableError,
     UnknownNameError,
 )
+from kernels.split_paths import Constants
 from tests.refusals import refusal
 from tests.toolkit.product import made_up_gpu
 from tests.toolkit.product.made_up_gpu import FIRST_CONTEXT, MadeUpGpu, TorchType, new
@@ -520,7 +521,7 @@ def test_precisions(idle):
 
 def test_a_small_product_is_left_to_fp32_and_says_so_once(idle):
     a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
-    said = rf'^matmul: 40x36x24 NN is computed with precision = "fp32": its m = {M} is less than'
+    said = rf'^matmul: 40x36x24 NN is computed with precision = "fp32": sums of k = {K} are more'
     with pytest.warns(PrecisionWarning, match=said):
         matmul(a, b, precision="fp32x")
     matmul(a, b, precision="fp32x")
@@ -538,13 +539,14 @@ def test_a_gpu_without_wgmma_refuses_tensor_cores(idle, monkeypatch):
 
 
 def test_tensor_cores(machine, monkeypatch):
-    monkeypatch.setattr("kernels.split_paths.LEAST_SIZE", 64)
+    monkeypatch.setattr("kernels.split_paths.LEAST_K", 64)
+    monkeypatch.setattr("kernels.split_paths.CONSTANTS", Constants(worth=np.inf))
     a, b = numbers(2, 130, 96, seed=1), numbers(2, 72, 96, seed=2).swapaxes(1, 2)
     out = numbers(2, 130, 72, seed=3)
     old = out.copy()
     tensor = machine.torch.Tensor
     matmul(tensor(a), tensor(b), tensor(out), 0.5, -2.0, precision="fp32x")
-    entries = ["split_prepare", "split_product", "split_special_rows"]
+    entries = ["split_first_pass", "split_product", "split_second_pass"]
     assert sorted(machine.gpu.launches()) == sorted(2 * entries)
     for number in range(2):
         check_product(out[number], a[number], b[number], 0.5, -2.0, old[number])
