@@ -288,21 +288,13 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
             multiply_adds = 0
             if tensor.is_scaled:
                 multiply_adds = readers * tiling.thread_m * tiling.thread_n * phases
+                # stored by each thread, for each float4 of A and for one of B
+                quads_a = blocks * tiling.block_m * tiling.depth // 4
                 staged += [
-                    access(
-                        "shared",
-                        operation,
-                        operand,
-                        phases * elements,
-                        width,
-                    )
-                    for operation, operand, elements, width in (
-                        # by each thread, for each float4 of A and for one of B
-                        ("store", "scales of A", blocks * tiling.block_m * tiling.depth // 4, 1),
-                        ("store", "scales of B", 4 * threads, 4),
-                        ("load", "scales of A", readers * tiling.thread_m, 4),
-                        ("load", "scales of B", readers * tiling.thread_n, 4),
-                    )
+                    access("shared", "store", "scales of A", phases * quads_a, 1),
+                    access("shared", "store", "scales of B", phases * 4 * threads, 4),
+                    access("shared", "load", "scales of A", phases * readers * tiling.thread_m, 4),
+                    access("shared", "load", "scales of B", phases * readers * tiling.thread_n, 4),
                 ]
         tiles_a, tiles_b = blocks * depth * tiling.block_m, blocks * depth * tiling.block_n
         if tiling.asynchronous:
