@@ -381,6 +381,18 @@ def test_a_graph_or_a_large_workspace_has_memory_of_its_own(with_workspace, size
     assert machine.gpu.owned == {}
 
 
+def test_a_first_call_in_a_graph_makes_its_pool_in_relaxed_mode(with_workspace):
+    """cuMemPoolCreate is refused while a stream is captured, unless the thread allows it."""
+    machine = with_workspace()
+    machine.gpu.capturing.add(9)
+    matmul(*arrays(machine), stream=9)
+    names = machine.gpu.names()
+    made = names.index("cuMemPoolCreate")
+    exchanges = "cuThreadExchangeStreamCaptureMode"
+    assert names[:made].count(exchanges) % 2 == 1  # one of a pair
+    assert names[made:].count(exchanges) == 1
+
+
 def test_a_failed_launch_leaves_a_workspace_that_is_zeroed_again(with_workspace):
     machine = with_workspace()
     pair = arrays(machine)
