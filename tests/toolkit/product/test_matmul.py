@@ -23,7 +23,7 @@ from tests.refusals import refusal
 from tests.toolkit.product import made_up_gpu
 from tests.toolkit.product.made_up_gpu import FIRST_CONTEXT, MadeUpGpu, TorchType, new
 from toolkit import matmul
-from toolkit.product import device, kept_recipes
+from toolkit.product import choice, device, kept_recipes
 from toolkit.product import matmul as call
 from toolkit.product.matmul import PrecisionWarning
 from toolkit.product.recipe import Pointer, Recipe, Step
@@ -308,7 +308,7 @@ def test_our_files_are_stamped():
 @pytest.fixture
 def with_workspace(idle, monkeypatch):
     """Products whose recipe has one launch, and a workspace of 1,024 bytes with 64 of flags."""
-    kernel = toolkit.product.choice.compile_kernel(
+    kernel = choice.compile_kernel(
         'extern "C" __global__ void k(char* w) { }', "k", target="sm_90", name="k.cu"
     )
 
