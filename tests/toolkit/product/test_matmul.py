@@ -23,7 +23,7 @@ from tests.refusals import refusal
 from tests.toolkit.product import made_up_gpu
 from tests.toolkit.product.made_up_gpu import FIRST_CONTEXT, MadeUpGpu, TorchType, new
 from toolkit import matmul
-from toolkit.product import device, kept_recipes
+from toolkit.product import choice, device, kept_recipes
 from toolkit.product import matmul as call
 from toolkit.product.matmul import PrecisionWarning
 from toolkit.product.recipe import Pointer, Recipe, Step
@@ -308,7 +308,7 @@ def test_our_files_are_stamped():
 @pytest.fixture
 def with_workspace(idle, monkeypatch):
     """Products whose recipe has one launch, and a workspace of 1,024 bytes with 64 of flags."""
-    kernel = toolkit.product.choice.compile_kernel(
+    kernel = choice.compile_kernel(
         'extern "C" __global__ void k(char* w) { }', "k", target="sm_90", name="k.cu"
     )
 
@@ -379,6 +379,18 @@ def test_a_graph_or_a_large_workspace_has_memory_of_its_own(with_workspace, size
     per_call = ["cuMemAllocFromPoolAsync", "cuMemsetD8Async", "cuLaunchKernel", "cuMemFreeAsync"]
     assert [name for name in names if name in per_call] == 2 * per_call
     assert machine.gpu.owned == {}
+
+
+def test_a_first_call_in_a_graph_makes_its_pool_in_relaxed_mode(with_workspace):
+    """cuMemPoolCreate is refused while a stream is captured, unless the thread allows it."""
+    machine = with_workspace()
+    machine.gpu.capturing.add(9)
+    matmul(*arrays(machine), stream=9)
+    names = machine.gpu.names()
+    made = names.index("cuMemPoolCreate")
+    exchanges = "cuThreadExchangeStreamCaptureMode"
+    assert names[:made].count(exchanges) % 2 == 1  # one of a pair
+    assert names[made:].count(exchanges) == 1
 
 
 def test_a_failed_launch_leaves_a_workspace_that_is_zeroed_again(with_workspace):
