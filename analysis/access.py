@@ -32,17 +32,25 @@ sums that slices or blocks exchange.
 A thread makes TM·TN multiply-adds per k. With shared memory, threads multiply whole tiles, with
 zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory, threads outside C exit at
 once: M·N·K.
+
+On tensor cores a warp multiplies tiles of C of WM×WN together, and each of its threads holds a part
+of A and of B: the shared loads of A are warps·P·BK·WM, and a warp executes one instruction for each
+16×8 elements of C, step in k and product of parts. FP32 units then multiply nothing, unless tiles
+are scaled: each sum of a phase takes one multiply-add.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
+from types import MappingProxyType
 from typing import Literal
 
+from analysis.devices import TensorFormat
 from analysis.errors import InputError
-from analysis.geometry import ceil_div, exact_div
+from analysis.geometry import WARP_SIZE, ceil_div, exact_div
 from analysis.problem import FLOAT_BYTES, Gemm
 
 # Shared memory, the same on every architecture since sm_50.
@@ -52,12 +60,29 @@ WAVEFRONT_BYTES = BANKS * WORD_BYTES
 
 Space = Literal["global", "shared"]
 Operation = Literal["load", "store"]
-Operand = Literal["A", "B", "C"]
+Operand = Literal["A", "B", "C", "scales of A", "scales of B"]
 
 
 # How tiles are copied to shared memory: by loads through registers, by asynchronous copies of all
 # threads, or by bulk copies that one thread issues.
 Copies = Literal["loads", "asynchronous", "bulk"]
+
+
+PRODUCT_M, PRODUCT_N = 16, 8  # elements of C of one mma.sync
+PRODUCT_K: Mapping[TensorFormat, int] = MappingProxyType({"TF32": 8, "FP16": 16})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorProducts:
+    """Products of floats on tensor cores: each float is a sum of parts of a shorter format."""
+
+    format: TensorFormat  #: of the parts
+    products: int  #: products of parts for each product of floats
+    warp_m: int  #: rows of the tile of C of one warp
+    warp_n: int  #: columns of the tile of C of one warp
+    relative_error: float  #: upper bound of the error of one product of floats, relative to it
+    #: Rows of a tile of A and columns of one of B have scales, which sums are multiplied by.
+    is_scaled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +113,18 @@ class Tiling:
     slices: int = 1  #: groups of threads, each of which computes a part of every phase
     leaves_sums: bool = False  #: slices or blocks exchange partial sums in memory
     stages: int = 1  #: phases that shared memory holds at the same time
+    tensor: TensorProducts | None = None  #: None if FP32 units multiply
 
     @property
     def threads_per_block(self) -> int:
         """Threads that share one tile of C; raises InputError if the tiles do not divide evenly."""
         of_a_slice = exact_div(self.block_m, self.thread_m) * exact_div(self.block_n, self.thread_n)
         return of_a_slice * self.slices
+
+    @property
+    def product_error(self) -> float:
+        """Upper bound of the error of one product before sums, relative to it: 0 of float32."""
+        return self.tensor.relative_error if self.tensor else 0.0
 
     @property
     def depth(self) -> int:
@@ -143,7 +174,9 @@ class AccessCounts:
     threads: int  #: number of launched threads, including idle ones
     accesses: tuple[Access, ...]
     tiling: Tiling
-    multiply_adds: int  #: for the products, including those of zeros outside the matrices
+    #: of FP32 units, for the products, including those of zeros outside the matrices
+    multiply_adds: int
+    tensor_instructions: int = 0  #: of warps, for the products, likewise
 
     @property
     def has_edges(self) -> bool:
@@ -239,27 +272,41 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
 
     loads_a, loads_b = problem.a_elements * reuse_n, problem.b_elements * reuse_m
     multiply_adds = problem.m * problem.n * problem.k
+    tensor_instructions = 0
     staged: list[Access] = []
     if tiling.block_k:
         phases = ceil_div(problem.k, tiling.block_k)
         depth = phases * tiling.block_k
         readers = exact_div(threads, tiling.slices)  # of one k
         multiply_adds = readers * tiling.thread_m * tiling.thread_n * depth
+        rows_read, columns_read = readers * tiling.thread_m, readers * tiling.thread_n
+        if (tensor := tiling.tensor) is not None:
+            warps = exact_div(readers, WARP_SIZE)
+            of_one = PRODUCT_M * PRODUCT_N * PRODUCT_K[tensor.format]
+            tensor_instructions = tensor.products * exact_div(multiply_adds, of_one)
+            rows_read, columns_read = warps * tensor.warp_m, warps * tensor.warp_n
+            multiply_adds = 0
+            if tensor.is_scaled:
+                multiply_adds = readers * tiling.thread_m * tiling.thread_n * phases
+                # stored by each thread, for each float4 of A and for one of B
+                quads_a = blocks * tiling.block_m * tiling.depth // 4
+                staged += [
+                    access("shared", "store", "scales of A", phases * quads_a, 1),
+                    access("shared", "store", "scales of B", phases * 4 * threads, 4),
+                    access("shared", "load", "scales of A", phases * readers * tiling.thread_m, 4),
+                    access("shared", "load", "scales of B", phases * readers * tiling.thread_n, 4),
+                ]
         tiles_a, tiles_b = blocks * depth * tiling.block_m, blocks * depth * tiling.block_n
         if tiling.asynchronous:
             loads_a, loads_b = tiles_a, tiles_b
         elif not tiling.bulk:
-            staged = [
+            staged += [
                 access("shared", "store", "A", tiles_a, tiling.shared_store_a_width),
                 access("shared", "store", "B", tiles_b, tiling.shared_store_b_width),
             ]
         staged += [
-            access(
-                "shared", "load", "A", readers * depth * tiling.thread_m, tiling.shared_load_a_width
-            ),
-            access(
-                "shared", "load", "B", readers * depth * tiling.thread_n, tiling.shared_load_b_width
-            ),
+            access("shared", "load", "A", depth * rows_read, tiling.shared_load_a_width),
+            access("shared", "load", "B", depth * columns_read, tiling.shared_load_b_width),
         ]
     copies = blocks * ceil_div(problem.k, tiling.block_k or 1) if tiling.bulk else None
     accesses = [
@@ -274,6 +321,7 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
         accesses=tuple(accesses),
         tiling=tiling,
         multiply_adds=multiply_adds,
+        tensor_instructions=tensor_instructions,
     )
 
 

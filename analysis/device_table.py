@@ -194,6 +194,7 @@ _GA100: dict[str, Any] = {
     "sm_count": (108, _A100),
     "boost_clock_hz": (1410e6, _A100),
     "fp32_flop_per_s": 19.5e12,
+    "tensor_flop_per_s": (312e12, f"{_A100}: 312 TFLOPS without sparsity"),
     "l2_bytes": (40_960 * KIB, _A100),
     "l2_bytes_per_s": (
         5120 * 1410e6,
@@ -228,6 +229,7 @@ MODELS: Mapping[str, Facts] = {
             "(forums.developer.nvidia.com/t/264462: products of 4096 in a row reach 24 of 65 "
             "TFLOP/s in half precision, 37%, which NVIDIA calls expected; 585 / 1,590 is 37%)",
         ),
+        tensor_flop_per_s=(65e12, f"{_T4}: 65 TFLOPS in mixed precision"),
         fp32_flop_per_s=(
             8.1e12,
             f"{_T4}: 8.1 TFLOPS; 2 · 2,560 lanes · 1.590 GHz is 8.14, rounded down there",
@@ -244,6 +246,7 @@ MODELS: Mapping[str, Facts] = {
         chip="GV100",
         sm_count=80,
         boost_clock_hz=1530e6,
+        tensor_flop_per_s=(125e12, f"{_V100}: 125 TFLOPS"),
         fp32_flop_per_s=(15.7e12, f"{_V100}: 15.7 TFLOPS; 2 · 5,120 lanes · 1.530 GHz is 15.67"),
         memory=(16, "HBM2; a later module has 32 GB"),
         dram_bytes_per_s=(900e9, f"{_V100}: 900 GB/s; 2 · 877 MHz · 4,096 bit / 8 is 898"),
@@ -260,6 +263,10 @@ MODELS: Mapping[str, Facts] = {
         chip="GA102",
         sm_count=82,
         boost_clock_hz=1695e6,
+        tensor_flop_per_s=(
+            71.2e12,
+            f"{_RTX_3090}: 71 TFLOPS with FP32 accumulation; 2 · 256 · 82 SMs · 1.695 GHz",
+        ),
         fp32_flop_per_s=(
             35_580e9,
             f"{_RTX_3090}: 35.6 TFLOPS; 2 · 10,496 lanes · 1.695 GHz = 35,581 GFLOP/s, which is "
@@ -279,6 +286,7 @@ MODELS: Mapping[str, Facts] = {
         chip="GA102",
         sm_count=84,
         boost_clock_hz=1800e6,
+        tensor_flop_per_s=(154.8e12, f"{_RTX_A6000}: 154.8 TFLOPS with FP32 accumulation"),
         fp32_flop_per_s=38.7e12,
         memory=(48, "GDDR6"),
         pins=(16e9, 384),
@@ -313,6 +321,7 @@ MODELS: Mapping[str, Facts] = {
         chip="AD102",
         sm_count=128,
         boost_clock_hz=2520e6,
+        tensor_flop_per_s=(165.2e12, f"{_RTX_4090}: 165.2 TFLOPS with FP32 accumulation"),
         fp32_flop_per_s=82.6e12,
         memory=(24, "GDDR6X"),
         pins=(21e9, 384),
@@ -325,6 +334,7 @@ MODELS: Mapping[str, Facts] = {
         chip="AD104",
         sm_count=58,
         boost_clock_hz=2040e6,
+        tensor_flop_per_s=(121e12, f"{_L4}: 121 TFLOPS without sparsity"),
         fp32_flop_per_s=30.3e12,
         memory=(24, "GDDR6"),
         pins=(12.5e9, 192),
@@ -337,6 +347,7 @@ MODELS: Mapping[str, Facts] = {
         chip="AD102",
         sm_count=(142, f"{_L40S}: 18,176 CUDA cores of 128 per SM"),
         boost_clock_hz=(2520e6, "NVIDIA L40S product brief, Product Specifications"),
+        tensor_flop_per_s=(362e12, f"{_L40S}: 362 TFLOPS without sparsity"),
         fp32_flop_per_s=91.6e12,
         memory=(48, "GDDR6"),
         pins=(18e9, 384),
@@ -350,6 +361,7 @@ MODELS: Mapping[str, Facts] = {
         chip="GH100",
         sm_count=114,
         boost_clock_hz=(1755e6, _H100_CLOCK),
+        tensor_flop_per_s=(756e12, f"{_H100}: 756 TFLOPS without sparsity"),
         fp32_flop_per_s=51.2e12,
         memory=(80, "HBM2e"),
         dram_bytes_per_s=(
@@ -366,6 +378,7 @@ MODELS: Mapping[str, Facts] = {
         chip="GH100",
         sm_count=132,
         boost_clock_hz=(1980e6, _H100_CLOCK),
+        tensor_flop_per_s=(989.4e12, f"{_H100}: 989.4 TFLOPS without sparsity, at 1.83 GHz"),
         fp32_flop_per_s=66.9e12,
         memory=(80, "HBM3"),
         tensor_clock_hz=(
@@ -389,6 +402,10 @@ MODELS: Mapping[str, Facts] = {
             "Nsight Compute on an H200: 1.77 to 1.86 GHz in 34 launches whose tensor cores were "
             "busy for 5 to 36% of the time",
         ),
+        tensor_flop_per_s=(
+            989.4e12,
+            f"{_H200}: 1,979 TFLOPS with sparsity, half without, as of the H100 SXM",
+        ),
         fp32_flop_per_s=(
             66.9e12,
             f"{_H200}: 67 TFLOPS; 2 · 16,896 lanes · 1.980 GHz = 66.9, as of the H100 SXM",
@@ -411,6 +428,7 @@ MODELS: Mapping[str, Facts] = {
             1965e6,
             "nvidia-smi on a B200: maximum SM clock; NVIDIA publishes no boost clock",
         ),
+        tensor_flop_per_s=(2250e12, f"{_B200}: 4.5 PFLOPS with sparsity, half without"),
         fp32_flop_per_s=(
             75e12,
             f"{_B200}: 75 TFLOPS; 2 · 18,944 lanes · 1.965 GHz is 74.5, rounded up there",
@@ -429,6 +447,7 @@ MODELS: Mapping[str, Facts] = {
         chip="GB202",
         sm_count=170,
         boost_clock_hz=2407e6,
+        tensor_flop_per_s=(209.5e12, f"{_RTX_5090}: 209.5 TFLOPS with FP32 accumulation"),
         fp32_flop_per_s=104.8e12,
         memory=(32, "GDDR7"),
         pins=(28e9, 512),

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from analysis.device_table import (
     LIMITS,
@@ -26,6 +26,9 @@ from analysis.device_table import (
 from analysis.errors import InputError, UnknownNameError, shortened
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOP_PER_FMA
+
+TensorFormat = Literal["FP16", "TF32"]  # of operands
+FIRST_TF32 = (8, 0)  # compute capability
 
 # The clock while tensor cores are busy for a share of the time, relative to that at a low share.
 # Fitted on the clocks of 54 launches of the first half of validation/timing/tensor_launches.py, as
@@ -106,7 +109,9 @@ class Device(Limits):
     `sustained_clock_hz` is the clock that the device holds while it computes matrix products one
     after the other, None if it is not known to differ from the boost clock. `tensor_clock_hz` is
     the clock that it holds while its tensor cores are busy for a small share of the time, but not
-    with doubles, None if that was not measured. All nominal rates are at the boost clock.
+    with doubles, None if that was not measured. `tensor_flop_per_s` is the rate of its tensor cores
+    with FP16 operands that are not sparse and FP32 sums, None if there are none or it is not known.
+    All nominal rates are at the boost clock.
     `driver_names` are the names under which the CUDA driver reports such a GPU. `constants` take
     the place of those of the architecture's machine file in predictions.
     """
@@ -128,6 +133,7 @@ class Device(Limits):
     driver_names: tuple[str, ...] = ()
     sustained_clock_hz: float | None = None
     tensor_clock_hz: float | None = None
+    tensor_flop_per_s: float | None = None
     constants: OwnConstants | None = None
 
     @property
@@ -149,6 +155,13 @@ class Device(Limits):
                 relative = first + (last - first) * (share - start) / (end - start)
                 break
         return min(held, relative * self.tensor_clock_hz)
+
+    def tensor_rate(self, operands: TensorFormat) -> float | None:
+        """FLOP/s of the tensor cores with operands of a format and FP32 sums, None if unknown."""
+        if self.tensor_flop_per_s is None or operands == "FP16":
+            return self.tensor_flop_per_s
+        # half of FP16's on every architecture that has TF32 (the whitepapers in `sources`)
+        return self.tensor_flop_per_s / 2 if self.compute_capability >= FIRST_TF32 else None
 
     @property
     def shared_bytes_per_s(self) -> float:
@@ -320,6 +333,7 @@ def _plain(name: str) -> str:
 def _device(key: str, facts: Facts, measured: MeasuredCeilings | None = None) -> Device:
     facts.setdefault("sustained_clock_hz", (None, "not known to differ from the boost clock"))
     facts.setdefault("tensor_clock_hz", (None, "not measured"))
+    facts.setdefault("tensor_flop_per_s", (None, "no tensor cores, or a rate that is not known"))
     values, sources = values_and_sources(facts)
     return Device(key=key, measured=measured, sources=sources, **values)
 

@@ -6,9 +6,11 @@ Multicore Architectures", CACM 52(4), 2009.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from analysis.devices import Device, MeasuredCeilings
+from analysis.access import Tiling
+from analysis.devices import Device, MeasuredCeilings, TensorFormat
 from analysis.vocabulary import Vocabulary
 
 
@@ -37,6 +39,32 @@ class Roofline:
     flop_per_s: float
     measured_flop_per_s: float | None
     levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorRoof:
+    """Rate of float32 products that tensor cores make of several products of shorter parts."""
+
+    format: TensorFormat  #: of the parts
+    products: int  #: for each product of floats
+    flop_per_s: float  #: of the products of floats: the nominal rate over `products`
+
+    @property
+    def name(self) -> str:
+        """'3 x TF32'"""
+        return f"{self.products} x {self.format}"
+
+
+def tensor_roofs(tilings: Iterable[Tiling], device: Device) -> tuple[TensorRoof, ...]:
+    """Roofs of the tilings that multiply on tensor cores, each once, where the rate is known."""
+    used = dict.fromkeys(
+        (one.tensor.format, one.tensor.products) for one in tilings if one.tensor is not None
+    )
+    return tuple(
+        TensorRoof(format=parts, products=products, flop_per_s=rate / products)
+        for parts, products in used
+        if (rate := device.tensor_rate(parts)) is not None
+    )
 
 
 def bandwidth_ceiling(intensity: float, bandwidth_bytes_per_s: float) -> float:

@@ -71,6 +71,11 @@ def gemm_error_bound(
     return np.add(bound, underflow, out=bound, where=scale > 0)
 
 
+def widened(bound: NDArray[np.float64], k: int, product_error: float) -> NDArray[np.float64]:
+    """A bound of `gemm_error_bound` for products with an error of their own, relative to each."""
+    return bound * (1 + product_error / _relative_bound(k + 3)) if product_error else bound
+
+
 def compare(
     result: ArrayLike,
     reference: ArrayLike,

@@ -5,6 +5,7 @@ The roofline model of Williams, Waterman and Patterson (CACM 52(4), 2009). Nothi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.access import WAVEFRONT_BYTES, AccessCounts, Pattern
@@ -70,12 +71,7 @@ def _ceilings(
         sms = f"{busy_sms} of {device.sm_count} SMs"
         of_sms = f" of {busy_sms} SMs" if busy_sms > 1 else " of 1 SM"
     ceilings = [
-        _ceiling(
-            f"FP32{of_sms}",
-            counts,
-            counts.problem.flop / (device.fp32_flop_per_s * busy_sms / device.sm_count),
-            f"2mnk FLOP at the nominal FP32 rate of {sms}",
-        ),
+        *_of_arithmetic(counts, device, busy_sms, sms, of_sms),
         _ceiling(
             "DRAM",
             counts,
@@ -97,6 +93,28 @@ def _ceilings(
             )
         )
     return tuple(ceilings)
+
+
+def _of_arithmetic(
+    counts: AccessCounts, device: Device, busy_sms: int, sms: str, of_sms: str
+) -> Iterator[Ceiling]:
+    """Ceiling of the units that multiply: FP32, or tensor cores if their rate is known."""
+    tensor, share = counts.tiling.tensor, busy_sms / device.sm_count
+    if tensor is None:
+        yield _ceiling(
+            f"FP32{of_sms}",
+            counts,
+            counts.problem.flop / (device.fp32_flop_per_s * share),
+            f"2mnk FLOP at the nominal FP32 rate of {sms}",
+        )
+    elif rate := device.tensor_rate(tensor.format):
+        yield _ceiling(
+            f"tensor cores{of_sms}",
+            counts,
+            tensor.products * counts.problem.flop / (rate * share),
+            f"{tensor.products} products of 2mnk FLOP each at the nominal {tensor.format} rate of "
+            f"{sms}, without sparsity",
+        )
 
 
 def _load_store_clocks(patterns: tuple[Pattern, ...], device: Device) -> float:

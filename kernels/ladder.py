@@ -392,6 +392,33 @@ LADDER: tuple[Variant, ...] = (
         # cheap copies: a copied element is in at least 1024 products on average
         preferences=(Preference(fewest_products=1024),),
     ),
+    Variant(
+        rung=20,
+        name="tf32-parts",
+        title="TF32 parts",
+        idea="three products of TF32 on tensor cores for each one in float32",
+        file="20_tf32_parts.cu",
+        entry="sgemm_tf32_parts",
+        since=80,
+        parameters={"stages": tilings.ring_stages(default=3, legal=(2, 3))},
+        tile=tilings.TF32_PARTS,
+        flat_block=True,
+        dynamic_shared_bytes=tilings.ring_bytes,
+        warp=warps.fragments,
+    ),
+    Variant(
+        rung=21,
+        name="fp16-parts",
+        title="FP16 parts",
+        idea="parts of FP16, twice as fast, with a scale for each row and column of a tile",
+        file="21_fp16_parts.cu",
+        entry="sgemm_fp16_parts",
+        since=80,
+        tile=tilings.FP16_PARTS,
+        flat_block=True,
+        dynamic_shared_bytes=tilings.scaled_ring_bytes,
+        warp=warps.scaled_fragments,
+    ),
 )
 
 CPU = Reference(name="cpu", title="CPU", idea="SciPy's BLAS sgemm on the host")
@@ -399,4 +426,9 @@ CUBLAS = Reference(name="cublas", title="cuBLAS", idea="NVIDIA's library, float3
 BEST = Reference(
     name="best", title="Best", idea="the tuned rung and parameters for this shape and device"
 )
-REFERENCES: tuple[Reference, ...] = (BEST, CPU, CUBLAS)
+FP32X = Reference(
+    name="best-fp32x",
+    title="Best on tensor cores",
+    idea='toolkit.matmul with precision = "fp32x": FP16 parts first, then their products',
+)
+REFERENCES: tuple[Reference, ...] = (BEST, FP32X, CPU, CUBLAS)

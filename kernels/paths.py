@@ -21,6 +21,7 @@ from kernels.product import Matrix, Product
 from kernels.tilings import BULK_DEPTH, SPLIT_DEPTH
 
 Operand = Literal["A", "B", "C", "workspace"]
+FOLDERS = "products", "split_products", "sgemm"  # of kernels, in the order of a search
 _INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 
 PAD = 4  # floats behind a row of a tile in shared memory, any_layout.cu
@@ -60,6 +61,7 @@ class TensorMapOf:
     pitches_bytes: tuple[int, ...]  #: from element to element along each axis but the last
     box: tuple[int, ...]
     swizzle_bytes: int
+    dtype: str = "float32"
 
 
 Argument = np.int32 | np.int64 | Pointer | TensorMapOf | Factor
@@ -67,7 +69,7 @@ Argument = np.int32 | np.int64 | Pointer | TensorMapOf | Factor
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PathLaunch:
-    """One launch: a kernel of kernels/products/, its macros, geometry and arguments in order."""
+    """One launch: a kernel of one of FOLDERS, its macros, geometry and arguments in order."""
 
     file: str
     entry: str
@@ -76,6 +78,9 @@ class PathLaunch:
     block: int
     dynamic_shared_bytes: int
     arguments: tuple[Argument, ...]
+    #: True if the kernel waits for the launch before it by griddepcontrol.wait, so that its blocks
+    #: may start while that one ends.
+    waits_itself: bool = False
 
     @property
     def source(self) -> str:
@@ -155,10 +160,9 @@ STREAMED_THREADS = 128
 
 @cache
 def source_of(file: str) -> str:
-    """Text of a file of kernels/products/ or kernels/sgemm/ with the files that it includes."""
-    folder = files("kernels")
-    here = folder.joinpath("products", file)
-    here = here if here.is_file() else folder.joinpath("sgemm", file)
+    """Text of a file of one of FOLDERS with the files that it includes."""
+    places = (files("kernels").joinpath(folder, file) for folder in FOLDERS)
+    here = next(place for place in places if place.is_file())
     return _INCLUDED.sub(lambda found: source_of(found[1]), here.read_text(encoding="utf-8"))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from analysis.access import Tiling
+from analysis.access import TensorProducts, Tiling
 from analysis.problem import FLOAT_BYTES
 from kernels.variant import BulkTiles, Constraint, Parameter, Parameters, tiling_of
 
@@ -28,6 +28,27 @@ VECTORIZED = partial(PER_THREAD_8X8, global_width=4, shared_store_b_width=4)
 ASYNCHRONOUS = partial(
     PER_THREAD_8X8, global_width=4, global_load_a_width=1, asynchronous=True, narrows=True
 )
+TF32_PARTS = partial(
+    PER_THREAD_8X8,
+    block_k=32,
+    global_width=4,
+    asynchronous=True,
+    narrows=True,
+    # rounded parts of 11 bits leave 2^-23 of a and of b, and small * small is 2^-22
+    tensor=TensorProducts(format="TF32", products=3, warp_m=64, warp_n=32, relative_error=2**-21),
+)
+FP16_PARTS = partial(
+    PER_THREAD_8X8,
+    block_k=32,
+    global_width=4,
+    narrows=True,
+    shared_store_a_width=2,
+    stages=2,
+    # high + low leaves 2^-22 of what is large in its row, and low * low is 2^-22
+    tensor=TensorProducts(
+        format="FP16", products=3, warp_m=64, warp_n=32, relative_error=3 * 2**-22, is_scaled=True
+    ),
+)
 BULK = partial(PER_THREAD_8X8, block_k=BULK_DEPTH, thread_n=16, global_width=4, bulk=True)
 SPLIT = partial(BULK, block_k=SPLIT_DEPTH, leaves_sums=True)
 
@@ -44,6 +65,11 @@ def bulk_tiles(tiling: Tiling) -> BulkTiles:
 def ring_bytes(tiling: Tiling) -> int:
     """Bytes of the tiles of A and B of all stages."""
     return tiling.stages * tiling.shared_bytes
+
+
+def scaled_ring_bytes(tiling: Tiling) -> int:
+    """Bytes of the ring with a scale for each row of a tile of A and column of one of B."""
+    return ring_bytes(tiling) + tiling.stages * FLOAT_BYTES * (tiling.block_m + tiling.block_n)
 
 
 def ring_or_sums_bytes(tiling: Tiling) -> int:

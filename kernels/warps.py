@@ -86,6 +86,15 @@ def _shared(index: Lanes, width: int = 1) -> WarpAccess:
     )
 
 
+def _bytes(addresses: Lanes, width_bytes: int) -> WarpAccess:
+    """Access to so many bytes of each lane in shared memory."""
+    return WarpAccess(
+        addresses=addresses,
+        active=np.ones(WARP_SIZE, dtype=bool),
+        instruction_bytes=width_bytes,
+    )
+
+
 def one_thread_per_element(
     tiling: Tiling, problem: Gemm, *, rows_along_x: bool = False
 ) -> WarpAccesses:
@@ -160,6 +169,55 @@ def asynchronous(tiling: Tiling, problem: Gemm) -> WarpAccesses:
         **_of_matrices(problem, a, b, (c_row, c_column), width_a, width_b),
         ("shared", "load", "A"): _shared(c_row, VECTOR),
         ("shared", "load", "B"): _shared(c_column, VECTOR),
+    }
+
+
+def fragments(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rung 20: ldmatrix reads rows of 16 bytes of A, swizzled by the row; B is swizzled by k."""
+    width_a, width_b = tiling.global_widths(problem)
+    a = np.divmod(width_a * THREAD, tiling.depth)
+    b = np.divmod(width_b * THREAD, tiling.block_n)
+    row, piece = THREAD % 16, THREAD // 16 ^ THREAD % 8
+    group, member = np.divmod(THREAD, 4)
+    quad = group // 2 + group % 2 * 4 ^ member
+    return {
+        **_of_matrices(problem, a, b, (group, VECTOR * member), width_a, width_b),
+        ("shared", "load", "A"): _shared(row * tiling.depth + VECTOR * piece, VECTOR),
+        ("shared", "load", "B"): _shared(member * tiling.block_n + VECTOR * quad, VECTOR),
+    }
+
+
+def scaled_fragments(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rung 21: parts of FP16, two for each float, swizzled by the row or by k; and scales."""
+    width_a, width_b = tiling.global_widths(problem)
+    row, quad = np.divmod(THREAD, tiling.depth // VECTOR)
+    group, member = np.divmod(THREAD, 4)
+    half_row = 2 * tiling.depth  # bytes of a row of one part of A
+    read_row, piece = THREAD % 16, THREAD // 16
+    eight_rows = row % 8 * 8
+    return {
+        **_of_matrices(
+            problem,
+            (row, VECTOR * quad),
+            (group, VECTOR * member),
+            (group, VECTOR * member),
+            width_a,
+            width_b,
+        ),
+        ("shared", "store", "A"): _bytes(
+            half_row * row + 16 * (quad // 2 ^ row // 2 % 4) + 8 * (quad % 2), 8
+        ),
+        ("shared", "store", "B"): _bytes(
+            2 * tiling.block_n * group + 16 * (group % 8) + 4 * member, 4
+        ),
+        ("shared", "store", "scales of A"): _shared(eight_rows),
+        ("shared", "store", "scales of B"): _shared(VECTOR * member, VECTOR),
+        ("shared", "load", "A"): _bytes(half_row * read_row + 16 * (piece ^ read_row // 2 % 4), 16),
+        ("shared", "load", "B"): _bytes(
+            2 * tiling.block_n * read_row + 16 * (piece ^ read_row % 8), 16
+        ),
+        ("shared", "load", "scales of A"): _shared(8 * group, VECTOR),
+        ("shared", "load", "scales of B"): _shared(VECTOR * member, VECTOR),
     }
 
 

@@ -25,6 +25,7 @@ from analysis.records.profile import (
     Record,
     Score,
 )
+from analysis.roofline import TensorRoof, tensor_roofs
 from analysis.timing.predicted import Predicted
 from reports import text
 
@@ -226,6 +227,12 @@ def _with_recorded(record: Record, earlier: Record | None) -> Record:
         measured=record.trusted or measurement(earlier),
         counted=record.counted or earlier.counted,
     )
+
+
+def roofs_of_tensor_cores(view: View) -> tuple[TensorRoof, ...]:
+    """Roofs of the tensor cores that the rungs use, each once."""
+    tilings = (one.theory.accesses.tiling for one in view.rungs if one.theory)
+    return tensor_roofs(tilings, view.profile.device)
 
 
 def of_cublas(measured: Measured, cublas: Measured | None) -> tuple[float | None, Interval | None]:

@@ -70,6 +70,14 @@ def per_each(value: float) -> str:
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
+def relative_error(value: float | None) -> str:
+    """An error without a unit: '1.75e-8'."""
+    if value is None:
+        return ABSENT
+    digits, _, power = f"{value:.2e}".partition("e")
+    return f"{digits}e{int(power)}" if value else "0"
+
+
 def flop_per_s(rate: float | None) -> str:
     """A rate of work to three digits: '8.43 TFLOP/s'."""
     return _with_prefix(rate, "FLOP/s", digits=3)

@@ -13,6 +13,9 @@ separately, and a difference is explained only if the counts prove the reason:
 | wavefronts        | the first warp's, for every warp | other widths; lanes that guards exclude |
 | multiply-adds     | over whole tiles                 | beta · C: one more per element of C     |
 | FLOP              | 2·M·N·K                          | zeros outside the matrices; alpha · C   |
+| products          | of tensor cores, whole tiles     | nothing                                 |
+
+A rung that multiplies on tensor cores has no closed form of its FP32 FLOP: it splits and adds.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from analysis.records.metrics import (
     FADD,
     FFMA,
     FMUL,
+    HMMA,
     L1_REQUESTS,
     L1_SECTORS,
     SHARED_INSTRUCTIONS,
@@ -51,6 +55,7 @@ _ACCESSES: tuple[tuple[Space, Operation], ...] = (
 
 def _counters() -> Iterator[tuple[tuple[str, str], str]]:
     yield ("arithmetic", "multiply-adds"), FFMA
+    yield ("tensor cores", "products"), HMMA
     for place, (operation, short) in enumerate((("load", "ld"), ("store", "st"))):
         of_global, of_shared = f"global {operation}s", f"shared {operation}s"
         yield (of_global, "requests"), L1_REQUESTS["global", short]
@@ -94,6 +99,8 @@ class Comparison:
 def closed_forms(theory: Theory) -> dict[str, int]:
     """Closed forms of a launch, by the names of the corresponding counters."""
     found = {FFMA: theory.accesses.multiply_adds}
+    if theory.accesses.tensor_instructions:
+        found[HMMA] = theory.accesses.tensor_instructions
     for space, operation in _ACCESSES:
         patterns = _patterns(theory, space, operation)
         if patterns or not theory.accesses.elements(space, operation):
@@ -221,6 +228,10 @@ def _arithmetic(counts: AccessCounts, simulated: Simulated) -> Iterator[Comparis
         f"beta · C is {_per_element(extra, of_c)}",
         is_explained=_is_scaling(extra, of_c),
     )
+    if counts.tiling.tensor is not None:
+        products = simulated.counters.get(HMMA, 0)
+        yield _compared("tensor cores", "products", counts.tensor_instructions, products, "")
+        return
     padding = 2 * counts.multiply_adds - counts.problem.flop  # zeros outside of the matrices
     scaling = 2 * extra + total(simulated.counters, FADD, FMUL)
     causes = []

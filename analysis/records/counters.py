@@ -253,7 +253,7 @@ def _of_tensor_cores() -> Iterable[Counter]:
         unit=MetricUnit.INSTRUCTIONS,
         group=Group.INSTRUCTIONS,
         only_with="tensor cores",
-        is_asked_for=False,  # no rung multiplies on tensor cores
+        is_asked_for=False,  # most rungs have none; compared in docs/tensor_cores.md
     )
     yield of_warps(
         "sm__inst_executed_pipe_tensor",

@@ -16,6 +16,7 @@ FFMA, FADD, FMUL, DFMA, DADD, DMUL = (
     f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum"
     for name in ("ffma", "fadd", "fmul", "dfma", "dadd", "dmul")
 )
+HMMA = "sm__inst_executed_pipe_tensor_op_hmma.sum"
 L1_REQUESTS, L1_SECTORS = (
     {
         (space, short): f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{short}.sum"

@@ -21,6 +21,7 @@ from analysis.geometry import Geometry
 from analysis.l2_state import L2State
 from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm
+from analysis.product_errors import ProductError
 from analysis.records.counters import CounterClass, MemoryAction, MemorySpace
 from analysis.rounding import Check
 from analysis.theory import Theory
@@ -341,6 +342,7 @@ class Record(Launched):
     executed_shape: Gemm
     scores: tuple[Score, ...] = ()
     published: tuple[dict[str, object], ...] = ()
+    errors: tuple[ProductError, ...] = ()  #: on classes of inputs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,6 +75,24 @@ def rows_of_times(profile: Profile) -> Iterator[Row]:
     return map(_times, profile.records)
 
 
+def rows_of_errors(profile: Profile) -> Iterator[Row]:
+    """One row per record and class of inputs: rms and maximum error relative to |A||B|."""
+    for record in profile.records:
+        for one in record.errors:
+            yield {
+                "variant": record.label,
+                "rung": record.rung,
+                "data": one.data,
+                "m": one.shape.m,
+                "n": one.shape.n,
+                "k": one.shape.k,
+                "seed": one.seed,
+                "elements": one.elements,
+                "rms_error": one.rms,
+                "max_error": one.maximum,
+            }
+
+
 def _times(record: Record) -> Row:
     predicted, measured = record.trusted_prediction, record.trusted
     interval = measured.interval_s if measured else None

@@ -24,26 +24,7 @@ __device__ unsigned thread()
     return t;
 }
 
-// Copy WIDTH floats, of row `row` of a piece that has so many rows; zeros beyond, where nothing is
-// read. Pieces that are WHOLE need no guard.
-template <bool WHOLE, int WIDTH>
-__device__ void copy(float* to, const float* from, int row, int rows)
-{
-    const unsigned address = __cvta_generic_to_shared(to);
-    if (WHOLE && WIDTH == 4)  // cg: past L1, every float is copied once
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(address), "l"(from) : "memory");
-    else if (WHOLE)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(address), "l"(from) : "memory");
-    else if (WIDTH == 4)
-        asm volatile("{ .reg .pred beyond; setp.ge.s32 beyond, %2, %3;"
-                     "cp.async.cg.shared.global [%0], [%1], 16, beyond; }"
-                     :: "r"(address), "l"(from), "r"(row), "r"(rows) : "memory");
-    else
-        asm volatile("{ .reg .pred beyond; setp.ge.s32 beyond, %2, %3;"
-                     "cp.async.ca.shared.global [%0], [%1], 4, beyond; }"
-                     :: "r"(address), "l"(from), "r"(row), "r"(rows) : "memory");
-}
-
+#include "copy_floats.cuh"
 // Copy a tile of A of so many rows and columns, transposing it float by float. `from` is this
 // thread's first element of it.
 template <bool WHOLE>
@@ -83,8 +64,4 @@ __device__ size_t offset_in_b(int N)
     return size_t(first / BN) * N + first % BN;
 }
 
-// whether every row of a matrix begins on 16 bytes
-__device__ bool in_quads(const float* matrix, int columns)
-{
-    return columns % 4 == 0 && size_t(matrix) % 16 == 0;
-}
+#include "in_quads.cuh"

@@ -11,7 +11,7 @@ from analysis.comparison.hierarchy import LevelBound
 from analysis.roofline import LevelName
 from reports import style, text
 from reports.figures import roofs
-from reports.ladder import View
+from reports.ladder import View, roofs_of_tensor_cores
 from reports.sections import hierarchy
 from reports.sections.hierarchy import LEVELS, LaunchTraffic
 
@@ -109,6 +109,8 @@ def _roofs(view: View, span: roofs.Span, drawn: list[LevelName]) -> Iterator[sty
         if one.name == same[0]:
             yield from roofs.level("/".join(same), one, of_device, span)
     yield from roofs.lids(of_device, span)
+    for roof in roofs_of_tensor_cores(view):
+        yield roofs.tensor_lid(roof, of_device, span)
 
 
 def _rates(level: model.Level) -> tuple[float | None, float | None]:

@@ -126,7 +126,7 @@ def most(shown: Rows) -> float:
         rates.append(shown.cublas.flop_per_s)
     highest = max(rates)
     # a small product is far from the peak: its bars would be too short to compare
-    return ROOM * (shown.peak if highest > shown.peak / 4 else highest)
+    return ROOM * (max(shown.peak, highest) if highest > shown.peak / 4 else highest)
 
 
 def ticks(end: float) -> list[float]:
@@ -144,8 +144,9 @@ def lines(shown: Rows) -> Iterator[tuple[str, float, str, str]]:
     if shown.cublas:
         rate = shown.cublas.flop_per_s
         yield f"cuBLAS {text.three_digits(rate / TERA)}", rate, style.LOST, "dash"
-    if shown.peak <= most(shown):
-        yield f"FP32 peak {text.three_digits(shown.peak / TERA)}", shown.peak, INK, "solid"
+    for name, rate in shown.roofs:
+        if rate <= most(shown):
+            yield f"{name} {text.three_digits(rate / TERA)}", rate, INK, "solid"
 
 
 def _name(row: Row) -> str:
@@ -306,7 +307,7 @@ def _heads(shown: Rows, at: Place) -> Iterator[style.Part]:
     """Names of the lines and of the columns of numbers, above the rows."""
     start, end = at.bars
     places = [start + (end - start) * rate / most(shown) for _, rate, _, _ in lines(shown)]
-    is_near = (len(places) == 2 and abs(places[0] - places[1]) < NEAR) or bool(at.bar)
+    is_near = (len(places) > 1 and abs(places[0] - places[1]) < NEAR) or bool(at.bar)
     for number, ((name, _, colour, _), x) in enumerate(zip(lines(shown), places, strict=True)):
         yield _head(name, x, 18 if is_near and number == 0 else 1, colour, weight=600)
     for name, x in zip(("TFLOP/s", "speedup"), at.columns, strict=True):

@@ -50,11 +50,22 @@ def lids(of: model.Roofline, span: Span) -> Iterator[style.Part]:
         yield flat(Resource.FP32, of.measured_flop_per_s, start, span, Grade.MEASURED)
 
 
+def tensor_lid(roof: model.TensorRoof, of: model.Roofline, span: Span) -> style.Part:
+    """The roof of products on tensor cores, from where the fastest level's reaches it."""
+    ridges = [model.ridge_point(roof.flop_per_s, b) for b in _bandwidths(of)]
+    return flat(roof.name, roof.flop_per_s, min(ridges, default=span.low), span, Grade.NOMINAL)
+
+
 def _ridges(of: model.Roofline) -> Iterator[float]:
+    for bandwidth in _bandwidths(of):
+        yield model.ridge_point(of.flop_per_s, bandwidth)
+
+
+def _bandwidths(of: model.Roofline) -> Iterator[float]:
     for one in of.levels:
         bandwidth = one.bytes_per_s or one.measured_bytes_per_s
         if bandwidth:
-            yield model.ridge_point(of.flop_per_s, bandwidth)
+            yield bandwidth
 
 
 def slope(name: str, bandwidth: float, peak: float, span: Span, grade: Grade) -> style.Part:

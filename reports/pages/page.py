@@ -24,7 +24,7 @@ from reports.figures import ladder_still as static
 from reports.ladder import View
 from reports.sections import launch_facts as facts
 from reports.sections import launch_memory as memory
-from reports.sections import rung_pane
+from reports.sections import product_errors, rung_pane
 from reports.sections.kernel_source import line_rows
 from reports.sections.ladder_answer import (
     answer,
@@ -185,6 +185,9 @@ def _shape(shown: Rows, of_sizes: Drawing) -> _Shape:
             if not one.why_empty
         ],
         counters=counted,
+        errors=product_errors.table(view) if product_errors.has_errors(view) else None,
+        errors_said=list(product_errors.sentences(view)),
+        classes=list(product_errors.readings()),
         left_out=[*left_out(shown), *on_host(shown)],
     )
     return _Shape(name=name, headline=f"{said.value} {said.unit}".strip(), html=html)
@@ -225,6 +228,7 @@ def _table(shown: Rows) -> Iterator[dict[str, str]]:
             else "",
             "of_cublas": of_cublas(row),
             "speedup": speedup(row),
+            "error": row.error,
             "why": brief(row.step) if row.step else "",
         }
 

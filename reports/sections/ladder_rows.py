@@ -10,6 +10,7 @@ from analysis.records.profile import Grade, Measured, Record
 from analysis.timing.predicted import Predicted
 from reports import ladder
 from reports.ladder import View
+from reports.sections.product_errors import normal_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class Row:
 
     `rate` is that of its bar, None where only a prediction is known beside measured rungs.
     `before` is the rate of the rung before, as a bar of the same grade, None without one. `step`
-    compares the two rungs.
+    compares the two rungs. `error` is the rms error on normal numbers, empty if it is unknown.
     """
 
     record: Record
@@ -28,6 +29,7 @@ class Row:
     of_cublas: float | None
     before: float | None
     step: Step | None
+    error: str
 
     @property
     def label(self) -> str:
@@ -73,6 +75,14 @@ class Rows:
     def peak(self) -> float:
         """The nominal FP32 rate of the device."""
         return self.view.profile.device.fp32_flop_per_s
+
+    @property
+    def roofs(self) -> list[tuple[str, float]]:
+        """Name and rate of FP32, and of tensor cores if a rung uses them."""
+        tensor = [
+            (f"{one.name} peak", one.flop_per_s) for one in ladder.roofs_of_tensor_cores(self.view)
+        ]
+        return [("FP32 peak", self.peak), *tensor]
 
     @property
     def fastest(self) -> Row | None:
@@ -155,6 +165,7 @@ def _row(
         of_cublas=ladder.of_cublas(measured, cublas)[0] if measured else None,
         before=rates.get(step.before) if step else None,
         step=step,
+        error=normal_error(view, record),
     )
 
 

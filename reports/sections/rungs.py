@@ -43,7 +43,8 @@ _SERVES: Mapping[Quantity, str] = MappingProxyType(
         "warp instructions": "the kernel issues {} warp instructions",
     }
 )
-WITHIN = f"Within {100 * NEGLIGIBLE_CHANGE:.0f} % of {{}}: no single cause stands out."
+NO_CAUSE = "no single cause stands out."
+WITHIN = f"Within {100 * NEGLIGIBLE_CHANGE:.0f} % of {{}}: {NO_CAUSE}"
 
 
 def part(name: str) -> str:
@@ -53,14 +54,20 @@ def part(name: str) -> str:
 
 def has_reason(step: Step) -> bool:
     """True if a reason is known, and the speedup, measured if possible, is worth one."""
-    changed = step.speedup is None or abs(step.speedup - 1) > NEGLIGIBLE_CHANGE
-    return step.reason is not None and changed
+    # a step of the gap that is below 0 on both sides would be shown as 0 → 0
+    ends = step.reason.time_s if step.reason else None
+    return ends is not None and max(ends.before, ends.after) > 0 and _is_changed(step)
+
+
+def _is_changed(step: Step) -> bool:
+    return step.speedup is None or abs(step.speedup - 1) > NEGLIGIBLE_CHANGE
 
 
 def why(step: Step) -> str:
     """Sentence on the largest reason: 'L1 serves 6.60× fewer sectors.'"""
     if step.reason is None or not has_reason(step):
-        return WITHIN.format(step.before)
+        is_within = step.reason is None or not _is_changed(step)
+        return WITHIN.format(step.before) if is_within else _sentence(NO_CAUSE.rstrip("."))
     change = _counted(step)
     ends = change.best if change else None
     if change and ends and change.quantity in _SERVES and ends.ratio not in (None, 0, 1):

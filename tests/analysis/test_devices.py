@@ -66,7 +66,7 @@ def assert_complete(device):
     assert set(device.sources) == SOURCED_FIELDS
     assert all(len(source) > 10 for source in device.sources.values()), device.sources
     may_be_none = {"l2_bytes_per_s", "reserved_shared_bytes_per_block"}
-    may_be_none |= {"sustained_clock_hz", "tensor_clock_hz"}
+    may_be_none |= {"sustained_clock_hz", "tensor_clock_hz", "tensor_flop_per_s"}
     for name in SOURCED_FIELDS - may_be_none:
         assert getattr(device, name), name  # neither empty nor 0
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.access import access_counts
+from analysis.access import TensorProducts, Tiling, access_counts
 from analysis.coalescing import pattern
 from analysis.devices import DEVICES
 from analysis.errors import InputError
@@ -15,7 +15,14 @@ from analysis.intensity import (
     intensity_of_loads,
 )
 from analysis.problem import parse_shape
-from analysis.roofline import attainable, bandwidth_ceiling, ridge_point, roofline, share_of_peak
+from analysis.roofline import (
+    attainable,
+    bandwidth_ceiling,
+    ridge_point,
+    roofline,
+    share_of_peak,
+    tensor_roofs,
+)
 from analysis.theory import theory
 from tests.analysis.tilings import COARSENED_1D, COARSENED_2D, NAIVE, TILED
 
@@ -169,3 +176,53 @@ def test_volta_adds_what_pascal_does_side_by_side():
 def test_the_rate_of_pascals_separate_l1_is_not_made_up():
     assert "L1" not in [level.name for level in roofline(DEVICES["gtx-1080-ti"]).levels]
     assert "L1" in [level.name for level in roofline(DEVICES["v100"]).levels]
+
+
+# Products on tensor cores.
+
+TF32_PARTS = TensorProducts(format="TF32", products=3, warp_m=64, warp_n=32, relative_error=2**-21)
+ON_TENSOR_CORES = Tiling(
+    block_m=128, block_n=128, block_k=32, thread_m=8, thread_n=8, tensor=TF32_PARTS
+)
+
+
+def test_tensor_cores_make_several_products_for_each_one():
+    counts = access_counts(ON_TENSOR_CORES, SQUARE)
+    # 3 products of 4096³ multiply-adds, 16·8·8 of them in an instruction
+    assert counts.tensor_instructions == 3 * 4096**3 // 1024
+    assert counts.multiply_adds == 0
+    # 8 warps of a block read 64 values of A and 32 of B per k
+    assert counts.elements("shared", "load") == 32**2 * 8 * (64 + 32) * 4096
+
+
+def test_sums_of_scaled_tiles_take_a_multiply_add_in_each_phase():
+    tiling = replace(ON_TENSOR_CORES, tensor=replace(TF32_PARTS, is_scaled=True))
+    counts = access_counts(tiling, SQUARE)
+    assert counts.multiply_adds == 4096**2 * (4096 // 32)
+
+
+def test_the_ceiling_of_tensor_cores_takes_the_place_of_fp32s():
+    found = theory(access_counts(ON_TENSOR_CORES, SQUARE), (), DEVICES["h200"])
+    assert [ceiling.name for ceiling in found.ceilings] == ["tensor cores", "DRAM"]
+    assert found.attainable_flop_per_s == pytest.approx(989.4e12 / 2 / 3)  # TF32: half of FP16
+    few = theory(access_counts(ON_TENSOR_CORES, SQUARE), (), DEVICES["h200"], blocks=66)
+    assert few.attainable_flop_per_s == pytest.approx(989.4e12 / 2 / 3 / 2)
+
+
+def test_a_device_without_a_known_rate_has_no_ceiling_of_tensor_cores():
+    unknown = replace(DEVICES["h200"], tensor_flop_per_s=None)
+    found = theory(access_counts(ON_TENSOR_CORES, SQUARE), (), unknown)
+    assert [ceiling.name for ceiling in found.ceilings] == ["DRAM"]
+    assert tensor_roofs([ON_TENSOR_CORES], unknown) == ()
+
+
+def test_tf32_needs_compute_capability_8():
+    assert DEVICES["v100"].tensor_rate("FP16") == 125e12
+    assert DEVICES["v100"].tensor_rate("TF32") is None
+    assert DEVICES["a100-40gb"].tensor_rate("TF32") == 156e12
+
+
+def test_a_roof_of_tensor_cores_is_there_once():
+    tilings = [TILED, ON_TENSOR_CORES, replace(ON_TENSOR_CORES, stages=3)]
+    (roof,) = tensor_roofs(tilings, DEVICES["h200"])
+    assert (roof.name, roof.flop_per_s) == ("3 x TF32", pytest.approx(164.9e12))

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from analysis.comparison.agreement import unexplained
+from analysis.product_errors import DATA_CLASSES
 from kernels import LADDER, Variant
+from toolkit.execution.rung_errors import LARGEST
 
 pytestmark = pytest.mark.gpu
 
@@ -16,13 +18,28 @@ def quick():
     return Sampling(time_limit_s=0.2)
 
 
+def test_errors_are_those_of_the_simulator_and_times_are_taken_on_the_own_inputs(quick):
+    from toolkit import profile
+
+    names = ["tf32-parts", "fp16-parts", "best-fp32x", "cublas"]
+    shape = str(LARGEST)
+    found = profile([shape], names, executor="gpu", sampling=quick, seed=1, accuracy=True)
+    simulated = profile([shape], names[:2], executor="simulate", seed=1, accuracy=True)
+    for record in found.records:
+        assert record.status == "ok", record.reason
+        assert [one.data for one in record.errors] == list(DATA_CLASSES)
+        assert record.measured.median_s > 0
+    for record, other in zip(found.records, simulated.records, strict=False):
+        assert record.errors == other.errors
+
+
 def test_the_whole_ladder_is_right_and_timed_beside_cublas(quick):
     from toolkit import profile
 
     result = profile(["512", "127x129x31"], executor="gpu", sampling=quick)
     assert result.executor == "gpu"
     assert result.status == "complete"
-    assert len(result.records) == 2 * (len(LADDER) + 3)  # best, the CPU and cuBLAS
+    assert len(result.records) == 2 * (len(LADDER) + 4)  # best, best-fp32x, CPU, cuBLAS
     for record in result.records:
         if record.variant == "one-block":
             assert record.status == "skipped"
@@ -32,6 +49,7 @@ def test_the_whole_ladder_is_right_and_timed_beside_cublas(quick):
         assert record.measured.median_s > 0
         if record.rung:
             assert record.measured.relative_to_cublas is not None
+        if record.theory:  # not of several launches
             assert record.resources.registers_per_thread > 0
             assert record.simulated is not None, record.notes  # of the code that was launched
             assert unexplained(record) == ()

@@ -233,16 +233,24 @@ def test_compute_sanitizer_agrees(bug):
         assert not any(errors.values())
 
 
+# compute-sanitizer was not run on the rungs on tensor cores yet
+COMPARED = [
+    name
+    for name, variant, _ in without_barriers()
+    if variant.tiling(variant.defaults).tensor is None
+]
+
+
 @needs_recording
 def test_compute_sanitizer_agrees_on_most():
     """Planted bugs, and barriers deleted from rungs, that the same tool of both reports."""
     same = [bug.name for bug in bugs() if bug.tool is not None and bug.nvidia == bug.tool]
-    same += [name for name, _, _ in without_barriers() if recorded(name)["racecheck"]]
+    same += [name for name in COMPARED if recorded(name)["racecheck"]]
     assert len(same) >= 24
 
 
 @needs_recording
-@pytest.mark.parametrize("name", [name for name, _, _ in without_barriers()])
+@pytest.mark.parametrize("name", COMPARED)
 def test_compute_sanitizer_finds_the_deleted_barriers_too(name):
     """All but one, of which it says nothing."""
     assert bool(recorded(name)["racecheck"]) is (name != "tiled without the barrier of line 52")

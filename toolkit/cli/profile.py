@@ -88,6 +88,14 @@ def profile(
             "launches, the median of several.",
         ),
     ] = False,
+    accuracy: Annotated[
+        bool,
+        typer.Option(
+            "--accuracy",
+            help="Take the error of each variant on ten classes of inputs; on the simulator, of a "
+            "small product.",
+        ),
+    ] = False,
     resume: Annotated[
         bool,
         typer.Option(
@@ -136,6 +144,7 @@ def profile(
                 l2=l2,
                 seed=seed,
                 counters=counters,
+                accuracy=accuracy,
                 progress=progress,
                 resume=before,
                 journal=journal,

@@ -10,7 +10,7 @@ from analysis.records.profile import Grade, Profile, Record
 from analysis.roofline import LevelName
 from reports import text
 from reports.ladder import View, shapes
-from reports.sections import hierarchy, rungs
+from reports.sections import hierarchy, product_errors, rungs
 from reports.sections.breakdown import breakdown
 from reports.sections.compact_table import compact_table
 from reports.sections.ladder_answer import answer, failures, left_out, on_host, standing
@@ -63,6 +63,7 @@ def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
         if any(one.ratio for one in timings):
             yield verdict(timings)
         yield trust(shown.view.profile.device)
+    yield from product_errors.sentences(shown.view)
     yield from left_out(shown)
     yield from on_host(shown)
     if not is_verbose:
@@ -89,6 +90,7 @@ def _print_all(view: View) -> None:
     out.print(rich_table(compact_table(compared, out.width)))
     _print_breakdown(view)
     _print_steps(view)
+    _print_errors(view)
     _print_levels(view)
     _print_scorecard(view)
 
@@ -100,6 +102,13 @@ def _print_steps(view: View) -> None:
         found = rungs.table(steps, grade=view.grade_of_times)
         out.print("why each rung beats the one before, or does not")  # the table may be narrower
         out.print(rich_table(found))
+
+
+def _print_errors(view: View) -> None:
+    """Print the errors of every variant on each class of inputs, if they are known."""
+    if product_errors.has_errors(view):
+        say(f"{product_errors.TITLE}: rms, maximum, and rms over that of cuBLAS")
+        out.print(rich_table(product_errors.table(view)))
 
 
 def _print_breakdown(view: View) -> None:

@@ -212,7 +212,7 @@ class PlanExecutor:
         (run,) = self._run(self.bound(k, c), [range(blocks)], blocks, stop)
         with blas_on_one_thread():
             workload = self.ladder.at(launch.problem.k)
-            verdicts = workload.check_tiles(c, tiles)
+            verdicts = workload.check_tiles(c, tiles, self.launch.tiling.product_error)
         return BlockRuns(k=k, groups=[[run.counts]], verdicts=verdicts, checked=blocks)
 
     def _execute(
@@ -247,7 +247,7 @@ class PlanExecutor:
         return BlockRuns(
             k=k,
             groups=[[run.counts for run in of_group] for of_group in of_groups],
-            verdicts=[references[tile].check(c) for tile in tiles],
+            verdicts=[references[tile].check(c, launch.tiling.product_error) for tile in tiles],
             checked=len(owners),
             below=[one.below for one in accesses if one is not None],
             requests=first_requests(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,15 @@ class Cublas:
                 raise LaunchError(f"cuBLAS: {first_line(error)}") from None
 
         return launch
+
+
+@contextmanager
+def cublas_product(arguments: Sequence[Any]) -> Iterator[Callable[[], None]]:
+    """A function that launches C = A·B. `arguments` are addresses of A, B, C, then M, N and K."""
+    a, b, c = arguments[:3]
+    m, n, k = map(int, arguments[3:6])
+    with Cublas() as cublas:
+        yield cublas.sgemm(Gemm(m=m, n=n, k=k), a, b, c)
 
 
 def tile_of(kernel: str) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ under limits of time (`InAChild`): what it breaks, it breaks alone
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from analysis.argument_types import checked
 from analysis.errors import InputError, LaunchError
 from analysis.l2_state import DEFAULT_L2, L2State, l2_state
-from analysis.problem import Gemm
 from toolkit.gpu.context import POISON, Gpu, LoadedKernel, gpu_here
-from toolkit.gpu.cublas import Cublas
+from toolkit.gpu.cublas import cublas_product
 from toolkit.gpu.driver import encoded
 from toolkit.gpu.nvcc import FILE
 from toolkit.gpu.printed import printed_text
@@ -74,6 +73,8 @@ class Task:
     launch_limit_s: float
     buffer_bytes: int = 0  # on the GPU, guard bands left aside
     shows_output: bool = False  # what it prints is seen
+    #: Product of a launch without a kernel, such as cuBLAS's.
+    library: Callable[[Sequence[Any]], AbstractContextManager[Callable[[], None]]] = cublas_product
 
 
 class OnGpu:
@@ -136,11 +137,10 @@ class OnGpu:
             if launch.setup != PLAIN:
                 self._variables = Variables(self._kernel, launch)
             return self._kernel.prepared(launch.geometry, arguments, setup=launch.setup)
-        a, b, c, m, n, k = arguments[:6]
-        return held.enter_context(Cublas()).sgemm(Gemm(m=int(m), n=int(n), k=int(k)), a, b, c)
+        return held.enter_context(self._task.library(arguments))
 
     def cubin(self) -> Kernel | None:
-        """The machine code that is launched; None for cuBLAS."""
+        """The machine code that is launched; None for a library."""
         return None if self._kernel is None else self._kernel.cubin
 
     def poison(self) -> None:
@@ -153,6 +153,20 @@ class OnGpu:
         """An array among the arguments after some launches, each on NaN where it is unwritten."""
         self._run(launches)
         return self._downloaded(position)
+
+    def elements_with(
+        self, make: Callable[[], Launch], position: int, places: tuple[NDArray[Any], ...]
+    ) -> NDArray[Any]:
+        """Rows and columns of an array after one launch on the inputs of another launch.
+
+        The other launch differs in the contents of its inputs alone. They stay.
+        """
+        other = make()
+        arrays = buffers_of(other.arguments)
+        for one in other.inputs:
+            self._guarded.renew(self._addresses[one], arrays[one])
+        found: NDArray[Any] = self.result(position, 1)[np.ix_(*places)]
+        return found
 
     def execution(self, samples: int | Sampling = 0, l2: L2State = DEFAULT_L2) -> Execution:
         """All arrays after one launch, and times of more on the same buffers."""
@@ -210,7 +224,7 @@ class OnGpu:
 
 
 def _loaded(gpu: Gpu, launch: Launch) -> LoadedKernel | None:
-    """The kernel of a launch; None for cuBLAS."""
+    """The kernel of a launch; None for a library."""
     if not launch.source:
         return None
     if isinstance(launch.source, bytes):
@@ -267,6 +281,15 @@ class Guarded:
         self._buffers.append((name, address, size_bytes, checksum))
         return address
 
+    def renew(self, address: int, content: NDArray[Any]) -> None:
+        """Give an input another content, of the same size."""
+        content = np.ascontiguousarray(content)
+        self._gpu.write(address, content)
+        checksum = crc32(raw_bytes(content).data)
+        self._buffers = [
+            (*one[:3], checksum) if one[1] == address else one for one in self._buffers
+        ]
+
     def release(self) -> None:
         """Free the buffers."""
         self._held.clear()
@@ -319,6 +342,12 @@ class InAChild(Isolated):
 
     def result(self, position: int, launches: int) -> NDArray[Any]:
         found: NDArray[Any] = self._ask("result", position, launches)
+        return found
+
+    def elements_with(
+        self, make: Callable[[], Launch], position: int, places: tuple[NDArray[Any], ...]
+    ) -> NDArray[Any]:
+        found: NDArray[Any] = self._ask("elements_with", make, position, places)
         return found
 
     def execution(self, samples: int | Sampling = 0, l2: L2State = DEFAULT_L2) -> Execution:

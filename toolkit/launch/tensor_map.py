@@ -130,13 +130,14 @@ class TensorMap:
     shape: tuple[int, ...] | None = None
     pitches: tuple[int, ...] | None = None
     offset: int = 0
+    dtype: str | None = None
     tiling: MapTiling = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_types(type(self), vars(self), "tensor map: ")
         tiling = MapTiling(
             shape=self.array.shape if self.shape is None else tuple(self.shape),
-            dtype=self.array.dtype,
+            dtype=self.array.dtype if self.dtype is None else np.dtype(self.dtype),
             box=tuple(self.box),
             swizzle=self.swizzle,
             l2_promotion=self.l2_promotion,

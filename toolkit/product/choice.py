@@ -17,13 +17,23 @@ from analysis.devices import Device
 from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
-from kernels import paths
+from kernels import paths, split_paths
 from kernels.path_times import OLDEST, plan_for
 from kernels.paths import PathLaunch, Plan
 from kernels.product import Product
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.product.operands import WIDEST_BYTES, Layout, Operand
-from toolkit.product.recipe import Argument, Buffer, Factor, Map, Pointer, Recipe, Step, Value
+from toolkit.product.recipe import (
+    Argument,
+    Buffer,
+    Factor,
+    Map,
+    Pointer,
+    Precision,
+    Recipe,
+    Step,
+    Value,
+)
 from toolkit.rungs.arguments import L2_PROMOTION_BYTES
 
 COPY_FILE, COPY_ENTRY = "strided_copy.cu", "strided_copy"
@@ -50,23 +60,18 @@ class _Place:
         return FLOAT_BYTES * self.operand.span(batches) if self.is_copy else 0
 
 
-def recipe_for(layout: Layout, device: Device) -> Recipe:
+def recipe_for(layout: Layout, device: Device, precision: Precision = "fp32") -> Recipe:
     """The launches that compute a product on a device.
 
-    Raises CompileError or UnavailableError without machine code of a kernel, and ShapeError for a
-    batch that no grid takes.
+    Raises CompileError or UnavailableError without machine code of a kernel, UnavailableError for a
+    device that lacks a precision, and ShapeError for a batch that no grid takes.
     """
     batches = layout.batches
     a = _place(layout.a, "A", "copy of A")
     b = _place(layout.b, "B", "copy of B")
     c = _place(layout.c, "C", "product", is_output=True)
-    try:
-        plan = plan_for(device, _product(a.operand, b.operand, c.operand, batches))
-    except UnavailableError:
-        raise UnavailableError(
-            f"matmul needs sm_{OLDEST} or later, and {device.name} is {device.sm_arch}: take the "
-            "product of the arrays' own library"
-        ) from None
+    product = _product(a.operand, b.operand, c.operand, batches)
+    plan, note = _plan(device, product, precision)
     copied = [place for place in (a, b) if place.is_copy]
     copier, *images = _compiled(plan, device, with_copier=bool(copied) or c.is_copy)
     buffers: dict[str, Buffer] = {"A": a.buffer, "B": b.buffer, "C": c.buffer}
@@ -86,7 +91,25 @@ def recipe_for(layout: Layout, device: Device) -> Recipe:
         workspace_bytes=plan.workspace_bytes,
         zeroed_bytes=plan.zeroed_bytes,
         copies_bytes=(a.copy_bytes(batches), b.copy_bytes(batches), c.copy_bytes(batches)),
+        note=note,
     )
+
+
+def _plan(device: Device, product: Product, precision: Precision) -> tuple[Plan, str]:
+    """The launches of a product, and a note if its precision is another one than asked for."""
+    note = ""
+    if precision == "fp32x":
+        found = split_paths.plan_for(device, product)
+        if isinstance(found, Plan):
+            return found, ""
+        note = f'matmul: {product} is computed with precision = "fp32": {found}'
+    try:
+        return plan_for(device, product), note
+    except UnavailableError:
+        raise UnavailableError(
+            f"matmul needs sm_{OLDEST} or later, and {device.name} is {device.sm_arch}: take the "
+            "product of the arrays' own library"
+        ) from None
 
 
 def _place(operand: Operand, caller: Buffer, copy: Buffer, *, is_output: bool = False) -> _Place:
@@ -177,7 +200,13 @@ def _step(
             return Value(one.tobytes())
         start = Pointer(buffers[one.pointer.of], one.pointer.offset_bytes)
         return Map(
-            start, one.shape, one.pitches_bytes, one.box, one.swizzle_bytes, L2_PROMOTION_BYTES
+            start,
+            one.shape,
+            one.pitches_bytes,
+            one.box,
+            one.swizzle_bytes,
+            L2_PROMOTION_BYTES,
+            one.dtype,
         )
 
     return Step(
@@ -187,6 +216,7 @@ def _step(
         block=(launch.block, 1, 1),
         shared_bytes=launch.dynamic_shared_bytes,
         arguments=tuple(map(converted, launch.arguments)),
+        waits_itself=launch.waits_itself,
     )
 
 

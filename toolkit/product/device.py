@@ -49,6 +49,7 @@ _SIGNATURES = {
     "cuModuleGetFunction": "ppp",
     "cuFuncSetAttribute": "pii",
     "cuLaunchKernel": "puuuuuuuppp",
+    "cuLaunchKernelEx": "pppp",
     "cuTensorMapEncodeTiled": "puuqppppuuuu",
     "cuMemAlloc_v2": "pq",
     "cuMemFree_v2": "q",
@@ -280,6 +281,7 @@ def function_of(context: Context, image: bytes, entry: str, shared_bytes: int) -
 
 
 MOST_KEPT_BYTES = 2**26  # of a workspace that stays; a larger one is allocated for each call
+MOST_POOLED_BYTES = 2**30  # that the pool keeps: what it gives back takes a call long to get again
 MOST_WORKSPACES = 16  # of a context: streams that are used at a time
 
 
@@ -339,10 +341,10 @@ class _PoolProperties(ctypes.Structure):
 
 def pool_of(context: Context) -> int:
     """Memory pool of a context's device, which keeps what is freed."""
-    with _lock:
+    with _lock, while_capturing():
         if not context.pool:
             wanted = _PoolProperties(PINNED, NO_HANDLE, _Location(ON_DEVICE, context.ordinal))
-            pool, keeps = c_void_p(), c_uint64(MOST_KEPT_BYTES)
+            pool, keeps = c_void_p(), c_uint64(MOST_POOLED_BYTES)
             driver().call("cuMemPoolCreate", byref(pool), byref(wanted))
             assert pool.value is not None
             driver().call("cuMemPoolSetAttribute", pool, POOL_RELEASE_THRESHOLD, byref(keeps))

@@ -14,25 +14,25 @@ from pathlib import Path
 
 from analysis.devices import DriverFacts
 from toolkit.product.operands import Layout
-from toolkit.product.recipe import Recipe
+from toolkit.product.recipe import Precision, Recipe
 from toolkit.store.cache import cached, keep
 
 PACKAGES = ("analysis", "kernels", "toolkit")
 COMPILER = "nvidia-cuda-nvrtc"
 
 
-def recipe_of(layout: Layout, facts: DriverFacts) -> Recipe:
+def recipe_of(layout: Layout, facts: DriverFacts, precision: Precision = "fp32") -> Recipe:
     """The recipe of a product on a device, from the cache if it is there.
 
     Raises as `recipe_for`.
     """
-    name = f"product-{sha256(repr((layout, facts, _versions())).encode()).hexdigest()}"
+    name = f"product-{sha256(repr((layout, facts, precision, _versions())).encode()).hexdigest()}"
     content = cached(name)
     if content is None:
         from analysis.devices import device_from_driver
         from toolkit.product.choice import recipe_for
 
-        content = pickle.dumps(recipe_for(layout, device_from_driver(facts)))
+        content = pickle.dumps(recipe_for(layout, device_from_driver(facts), precision))
         keep(name, content)
     recipe: Recipe = pickle.loads(content)
     return recipe

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from ctypes import byref, c_float, c_void_p
 from functools import partial
 from numbers import Real
 from threading import RLock, local
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from analysis.errors import InputError, UnavailableError, UnknownNameError
+from analysis.errors import InputError, UnknownNameError
 from toolkit.product import device
 from toolkit.product.arrays import Library, library_of
 from toolkit.product.kept_recipes import recipe_of
@@ -22,14 +23,18 @@ from toolkit.product.operands import (
     tight_strides,
 )
 from toolkit.product.prepared import Prepared
+from toolkit.product.recipe import Precision
 
-Precision = Literal["fp32", "fp32x"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 NAMES = ("a", "b", "out")
 MOST_CALLS = 4096  # that a thread keeps: then all are dropped
 
 Key = tuple[Any, ...]
 Factors = tuple[float, float]  # alpha and beta
+
+
+class PrecisionWarning(UserWarning):
+    """A product is computed with another precision than the one asked for, which is faster."""
 
 
 class _Call:
@@ -106,7 +111,9 @@ def matmul(
         Factors. If beta is 0, `out` is not read, so that NaN in it does not matter. Any other beta
         needs `out`.
     precision
-        "fp32": sums of products in float32. "fp32x" has no kernels yet.
+        "fp32": sums of products in float32. "fp32x": products of FP16 parts on the tensor cores of
+        sm_90, which are faster and on most data more accurate (docs/matmul.md says where not).
+        Where "fp32" is faster it is taken, and a `PrecisionWarning` says so once for a shape.
     stream
         Stream for arrays of PyCUDA and of the array interface: a stream of PyCUDA, or its handle.
         Without it, the default stream, or the stream that the interface names. PyTorch and CuPy
@@ -123,7 +130,8 @@ def matmul(
         For arrays or factors that cannot be used. `ShapeError` for shapes that do not fit, and
         `OutOfMemoryError` if the GPU has no memory left, are InputErrors too.
     UnavailableError, CompileError
-        Without a driver or a compiler, and for a GPU before sm_80.
+        Without a driver or a compiler, for a GPU before sm_80, and for "fp32x" on one that is not
+        sm_90.
     LaunchError
         If the driver refuses a launch. Errors of a running kernel show in a later call.
 
@@ -189,7 +197,8 @@ def _new_call(
     library: Library, arrays: tuple[Any, Any, Any], addresses: tuple[int, int, int], key: Key
 ) -> _Call:
     _, *facts, _, _, precision = key
-    _check_precision(precision)
+    if precision not in PRECISIONS:
+        raise UnknownNameError("precision", str(precision), PRECISIONS)
     views: list[View] = []
     for name, array, address, fact in zip(NAMES, arrays, addresses, facts, strict=True):
         if array is None:  # a new array
@@ -202,19 +211,15 @@ def _new_call(
     context = _one_context(library, arrays, addresses, facts)
     with device.pushed(context), device.while_capturing(), _preparing:
         kept = device.context_of(context)
-        prepared = Prepared(recipe_of(layout, device.facts_of(kept.ordinal)), kept)
+        recipe = recipe_of(layout, device.facts_of(kept.ordinal), precision)
+        prepared = Prepared(recipe, kept)
+    if recipe.note:
+        warnings.warn(recipe.note, PrecisionWarning, stacklevel=3)
     calls = _of_thread.calls
     if len(calls) >= MOST_CALLS:
         calls.clear()
     calls[key] = _Call(context, (a, b, out), layout.is_swapped, prepared)
     return calls[key]
-
-
-def _check_precision(precision: str) -> None:
-    if precision not in PRECISIONS:
-        raise UnknownNameError("precision", str(precision), PRECISIONS)
-    if precision != "fp32":
-        raise UnavailableError(f'precision = "{precision}" has no kernels yet: take "fp32"')
 
 
 def _one_context(

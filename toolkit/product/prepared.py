@@ -7,7 +7,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from ctypes import addressof, c_float, c_uint8, c_uint32, c_uint64, c_void_p, create_string_buffer
+from ctypes import (
+    addressof,
+    c_char,
+    c_float,
+    c_int,
+    c_uint8,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+    create_string_buffer,
+)
 from typing import Any
 
 from toolkit.launch.tensor_map import DATA_TYPES, L2_PROMOTIONS, MAP_ALIGNMENT, MAP_BYTES, SWIZZLES
@@ -22,6 +32,8 @@ from toolkit.product.device import (
     zero,
 )
 from toolkit.product.recipe import COPIES, Factor, Map, Pointer, Recipe, Step, Value
+
+PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_...
 
 Addresses = dict[str, int]
 
@@ -99,7 +111,9 @@ class _PreparedStep:
         geometry = (*step.grid, *step.block, step.shared_bytes)
         self._fixed = (c_void_p(function), *map(ctypes.c_uint, geometry))
         self._places = c_void_p(addressof(places))
-        self._call = driver().cuLaunchKernel
+        self._call: Callable[..., int] = driver().cuLaunchKernel
+        if step.waits_itself:
+            self._call = _EarlyLaunch(geometry)
 
     def _place(self, argument: Pointer | Map | Factor | Value) -> int:
         """Address of the memory from which the driver takes an argument."""
@@ -130,6 +144,42 @@ class _PreparedStep:
             raise driver().error("cuLaunchKernel", status)
 
 
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute, whose value is a union of 64 bytes."""
+
+    _fields_ = (("id", c_int), ("pad", c_int), ("value", c_int), ("rest", c_char * 60))
+
+
+class _Configuration(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        *((f"{one}_{axis}", c_uint32) for one in ("grid", "block") for axis in "xyz"),
+        ("shared_bytes", c_uint32),
+        ("stream", c_void_p),
+        ("attributes", c_void_p),
+        ("attribute_count", c_uint32),
+    )
+
+
+class _EarlyLaunch:
+    """cuLaunchKernelEx, called as cuLaunchKernel, of blocks that may start while the launch before
+    it on the stream ends."""
+
+    def __init__(self, geometry: Sequence[int]) -> None:
+        self._attribute = _Attribute(id=PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
+        self._configuration = _Configuration(
+            *geometry, attributes=addressof(self._attribute), attribute_count=1
+        )
+        self._place = c_void_p(addressof(self._configuration))
+        self._call: Callable[..., int] = driver().cuLaunchKernelEx
+
+    def __call__(self, function: c_void_p, *others: Any) -> int:
+        *_, stream, arguments, extra = others
+        self._configuration.stream = stream
+        return self._call(self._place, function, arguments, extra)
+
+
 class _PreparedMap:
     """The memory of a tensor map, which is encoded again when its address changes."""
 
@@ -145,7 +195,7 @@ class _PreparedMap:
             _inwards(c_uint32, one.box),
             _inwards(c_uint32, (1,) * axes),  # no element is left out
         )
-        self._before = (c_void_p(self.place), DATA_TYPES["float32"], axes)
+        self._before = (c_void_p(self.place), DATA_TYPES[one.dtype], axes)
         self._after = (
             *(c_void_p(addressof(one)) for one in self._lists),
             0,  # CU_TENSOR_MAP_INTERLEAVE_NONE

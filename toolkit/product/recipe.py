@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+Precision = Literal["fp32", "fp32x"]
 Buffer = Literal["A", "B", "C", "workspace", "copy of A", "copy of B", "product"]
 COPIES: tuple[Buffer, ...] = ("copy of A", "copy of B", "product")
 
@@ -30,6 +31,7 @@ class Map:
     box: tuple[int, ...]
     swizzle: int
     l2_promotion: int
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,9 @@ class Step:
     block: tuple[int, int, int]
     shared_bytes: int  #: dynamic shared memory
     arguments: tuple[Argument, ...]
+    #: True if the kernel itself waits for the launch before it (griddepcontrol.wait), so that its
+    #: blocks may start while that one ends.
+    waits_itself: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +76,5 @@ class Recipe:
     zeroed_bytes: int = 0
     #: Bytes of each of `COPIES`, 0 if it is not needed.
     copies_bytes: tuple[int, int, int] = (0, 0, 0)
+    #: One line for the caller if another precision computes the product than the one asked for.
+    note: str = ""

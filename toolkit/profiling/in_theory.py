@@ -35,6 +35,7 @@ class TheoryBench:
     executor: Literal["simulate", "theory"] = "theory"
     monitor = None
     counts = False  # hardware counters
+    measures_errors = False  # on classes of inputs
 
     def __init__(self, device: Device) -> None:
         self.device, self.l2 = device, DEFAULT_L2

@@ -20,7 +20,7 @@ from analysis.errors import OutOfMemoryError, ToolkitError, UnavailableError
 from analysis.l2_state import DEFAULT_L2
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
-from kernels.ladder import CPU, CUBLAS
+from kernels.ladder import CPU, CUBLAS, FP32X
 from kernels.selection import Selection, find
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu.conditions import Observer
@@ -37,6 +37,8 @@ from toolkit.gpu.sampling import FOR_AN_INTERVAL, Series, interleave, warm_up
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
+from toolkit.product.competitor import fp32x_product
+from toolkit.profiling.errors_on_gpu import with_errors
 from toolkit.profiling.on_cpu import measure_cpu
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import (
@@ -68,6 +70,7 @@ class GpuBench:
     """
 
     executor: Literal["gpu"] = "gpu"
+    measures_errors = False  # on classes of inputs: the plan says it too
 
     def __init__(
         self, gpu: Gpu, counting: Counting | None = None, *, simulates: bool = True
@@ -133,7 +136,7 @@ class GpuBench:
                 progress.step(f"check {selection.label}")
                 try:
                     with InAChild(_task(record, selection, plan.seed)) as competitor:
-                        record, _ = self._checked(record, stage, competitor)
+                        record, _ = self._checked(record, stage, competitor, plan, selection)
                 except ToolkitError as error:
                     record = failed(record, str(error))
                 records[problem, selection.label] = record
@@ -218,7 +221,8 @@ class GpuBench:
                 progress.step(f"check {label}")
                 record, is_crowded = records[problem, label], False
                 try:
-                    record, kernel = self._checked(record, stage, field.competitors[label])
+                    competitor, selection = field.competitors[label], selections[label]
+                    record, kernel = self._checked(record, stage, competitor, plan, selection)
                 except OutOfMemoryError as error:
                     record, kernel = failed(record, str(error)), None
                     is_crowded = field.is_shared and label not in crowded
@@ -247,7 +251,9 @@ class GpuBench:
     ) -> None:
         """Add hardware counters to the records that passed, or a note on why there are none."""
         of_shape = (records[problem, selection.label] for selection in plan.selections)
-        passed = [one for one in of_shape if one.status == "ok" and one.variant != CPU.name]
+        # those of several kernels are not counted
+        uncounted = {CPU.name, FP32X.name}
+        passed = [one for one in of_shape if one.status == "ok" and one.variant not in uncounted]
         entries = {label: kernel.symbol for label, kernel in kernels.items()}
         launches = [CountableLaunch(one, entries.get(one.label)) for one in passed]
         if not launches:
@@ -273,7 +279,12 @@ class GpuBench:
             records[problem, label] = with_counted(records[problem, label], result)
 
     def _checked(
-        self, record: Record, stage: _Stage, competitor: InAChild
+        self,
+        record: Record,
+        stage: _Stage,
+        competitor: InAChild,
+        plan: Plan,
+        selection: Selection,
     ) -> tuple[Record, Kernel | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed.
 
@@ -286,7 +297,12 @@ class GpuBench:
             if record.status == "ok":
                 c = competitor.result(position_of_c(find(record.variant)), LAUNCHES)
                 product = c[: record.shape.m, : record.shape.n]
-                record = with_check(record, stage.reference.check(product))
+                tiling = record.theory.accesses.tiling if record.theory else None
+                error = tiling.product_error if tiling else 0.0
+                record = with_check(record, stage.reference.check(product, error))
+            if plan.accuracy and record.status == "ok":
+                task = _task(record, selection, plan.seed)
+                record = with_errors(record, competitor, task, plan.seed)
         except OutOfMemoryError:
             raise
         except ToolkitError as error:
@@ -438,7 +454,8 @@ class _Field:
 
 
 def _task(record: Record, selection: Selection, seed: int) -> Task:
-    return task_of_product(selection, record.shape, record.executed_shape, seed)
+    task = task_of_product(selection, record.shape, record.executed_shape, seed)
+    return replace(task, library=fp32x_product) if selection.variant is FP32X else task
 
 
 def _measure_cpu(

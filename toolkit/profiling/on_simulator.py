@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -15,6 +16,7 @@ from analysis.records.profile import Record
 from kernels.selection import Selection
 from kernels.variant import Variant
 from toolkit.execution.rung_check import check_rung, sentence
+from toolkit.execution.rung_errors import errors_of_rung
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.sanitizer import Checked
 from toolkit.launch.host_resources import share_freed_memory
@@ -38,8 +40,16 @@ class SimulatorBench(TheoryBench):
     executor: Literal["simulate", "theory"] = "simulate"
     _ladder: LadderSimulator | None = None
 
-    def __init__(self, device: Device, *, sanitizes: bool = True, l2: L2State = DEFAULT_L2) -> None:
+    def __init__(
+        self,
+        device: Device,
+        *,
+        sanitizes: bool = True,
+        l2: L2State = DEFAULT_L2,
+        measures_errors: bool = False,
+    ) -> None:
         super().__init__(device)
+        self.measures_errors = measures_errors
         self.l2 = l2
         share_freed_memory()
         # Python looks for unreachable cycles once in so many new objects, not in 700. Records and
@@ -67,7 +77,13 @@ class SimulatorBench(TheoryBench):
             self.disassemble()
             wait(begun)  # the rung that needs them raises their errors
 
-        make = partial(SimulatorBench, self.device, sanitizes=self._sanitizes, l2=self.l2)
+        make = partial(
+            SimulatorBench,
+            self.device,
+            sanitizes=self._sanitizes,
+            l2=self.l2,
+            measures_errors=self.measures_errors,
+        )
         for done in side_by_side(make, made, workload, here, begin):
             if done.listings is not None:
                 self.listings |= done.listings
@@ -102,6 +118,8 @@ class SimulatorBench(TheoryBench):
         record, listing = with_simulation(record, found, selection)
         self.listings[listing.label] = listing
         record = with_check(record, found.check)
+        if self.measures_errors and record.status == "ok":
+            record = replace(record, errors=errors_of_rung(kernel, selection, workload))
         return self._sanitized(record, selection, kernel, workload) if self._sanitizes else record
 
     def _sanitized(

@@ -66,6 +66,7 @@ def profile(
     l2: str = DEFAULT_L2,
     seed: int | None = None,
     counters: bool = False,
+    accuracy: bool = False,
     progress: Progress | None = None,
     resume: Profile | None = None,
     journal: str | Path | None = None,
@@ -98,6 +99,10 @@ def profile(
         Makes the random inputs repeatable; the profile holds it.
     counters
         If true, hardware counters are collected on the GPU through Nsight Compute.
+    accuracy
+        If true, the error of each variant is taken on all classes of inputs
+        (`analysis.product_errors.DATA_CLASSES`): on a GPU at the shape itself, on the simulator at
+        one of at most 128 rows, 128 columns and a K of 512.
     resume
         An interrupted profile to go on from.
     journal
@@ -128,7 +133,14 @@ def profile(
     """
     if resume is not None and seed is None:
         seed = resume.seed
-    plan = make_plan(shapes, variants, sampling=sampling or Sampling(), seed=seed, l2=l2_state(l2))
+    plan = make_plan(
+        shapes,
+        variants,
+        sampling=sampling or Sampling(),
+        seed=seed,
+        l2=l2_state(l2),
+        accuracy=accuracy,
+    )
     asked = find_device(device) if device is not None else None
     progress = progress or Progress()
     if constants is not None and executor == "theory":
@@ -212,7 +224,7 @@ def _run(
     clock: float | None,
 ) -> ShownProfile:
     plan.check_fits(bench.device)
-    bench.l2 = plan.l2
+    bench.l2, bench.measures_errors = plan.l2, plan.accuracy
     empty = ShownProfile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -316,5 +328,7 @@ def _command(plan: Plan, bench: Bench, constants: str | Path | None, clock: floa
         words.append(f"--l2 {plan.l2}")
     if bench.counts:
         words.append("--counters")
+    if plan.accuracy:
+        words.append("--accuracy")
     words.append(f"--seed {plan.seed}")
     return " ".join(words)

@@ -17,8 +17,10 @@ from analysis.problem import Gemm
 from analysis.records.profile import Counted, GpuState, Measured, Ratio, Record
 from analysis.rounding import Check
 from analysis.theory import theory
+from kernels import split_paths
 from kernels.closed_forms import first_warp_patterns
-from kernels.ladder import CUBLAS, LADDER
+from kernels.ladder import CUBLAS, FP32X, LADDER
+from kernels.product import Product
 from kernels.selection import Selection
 from kernels.variant import Reference
 from toolkit.gpu.cublas import sentence_on
@@ -26,7 +28,8 @@ from toolkit.gpu.sampling import Series
 from toolkit.rungs.launch import padding
 from toolkit.rungs.matrices import wrong_result
 
-BEST_RUNG = len(LADDER) + 1  # the top of the ladder
+BEST_RUNG = len(LADDER) + 1  # above the ladder
+FP32X_RUNG = BEST_RUNG + 1
 
 Records = MutableMapping[tuple[Gemm, str], Record]  # by shape and label, in the order of work
 
@@ -35,16 +38,17 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
     """Record before compilation: geometry and theory, or the reason why there is none."""
     variant = selection.variant
     if isinstance(variant, Reference):
-        return Record(
+        record = Record(
             variant=variant.name,
             label=selection.label,
             title=variant.title,
             idea=variant.idea,
-            rung=None,
+            rung=FP32X_RUNG if variant is FP32X else None,
             parameters={},
             shape=problem,
             executed_shape=problem,
         )
+        return _with_path(record, device) if variant is FP32X else record
     executed = variant.executed(problem)
     stands_for = selection.stands_for
     record = Record(
@@ -76,6 +80,19 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
             blocks=geometry.blocks,
         ),
     )
+
+
+def _with_path(record: Record, device: Device) -> Record:
+    """The record of several launches with a note on which they are, or skipped on this device."""
+    shape = record.shape
+    try:
+        found = split_paths.plan_for(device, Product(m=shape.m, n=shape.n, k=shape.k))
+    except UnavailableError as error:
+        return skipped(record, str(error))
+    if isinstance(found, str):
+        return record.noted(f"float32's own kernels compute it: {found}")
+    entries = ", ".join(launch.entry for launch in found.launches)
+    return record.noted(f"{found.label}: launches {entries}")
 
 
 def with_resources(record: Record, resources: Resources, device: Device) -> Record:

@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.problem import Gemm
-from analysis.rounding import GEMM_BOUND, Check, compare, gemm_error_bound
+from analysis.rounding import GEMM_BOUND, Check, compare, gemm_error_bound, widened
 
 Matrix = NDArray[np.float32]
 Tile = tuple[range, range]  # rows and columns of C
 
 MOST_WASTE = 2  # rectangles of a product, for each that is wanted
 MOST_ELEMENTS = 1 << 20  # of a product at a time: 8 MiB
+
+
+def bound_text(product_error: float) -> str:
+    """The bound in words, for products that may be off by `product_error` of each."""
+    if not product_error:
+        return GEMM_BOUND
+    return f"{GEMM_BOUND}, and {product_error:.2g} |A||B| for products of parts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +36,15 @@ class ReferenceProduct:
     bound: NDArray[np.float64]
     rows: NDArray[np.int64]
     of_rows: int
+    k: int
 
-    def check(self, result: Matrix) -> Check:
-        """The verdict on `result` (m×n, float32)."""
-        description = GEMM_BOUND
+    def check(self, result: Matrix, product_error: float = 0.0) -> Check:
+        """The verdict on `result` (m×n, float32), whose products may be off by `product_error`."""
+        description = bound_text(product_error)
         if len(self.rows) != self.of_rows:
             description += f"; on {len(self.rows)} of {self.of_rows} rows, chosen at random"
-        verdict = compare(result[self.rows], self.exact, self.bound, description=description)
+        bound = widened(self.bound, self.k, product_error)
+        verdict = compare(result[self.rows], self.exact, bound, description=description)
         return replace(verdict, worst_row=int(self.rows[verdict.worst_row]))
 
 
@@ -47,11 +56,13 @@ class TileReference:
     bound: NDArray[np.float64]
     rows: range
     columns: range
+    k: int
 
-    def check(self, result: Matrix) -> Check:
-        """The verdict on the rectangle's elements of `result` (m×n, float32)."""
+    def check(self, result: Matrix, product_error: float = 0.0) -> Check:
+        """The verdict on the rectangle's elements of `result`, as of `ReferenceProduct.check`."""
         tile = result[_slice(self.rows), _slice(self.columns)]
-        verdict = compare(tile, self.exact, self.bound)
+        bound = widened(self.bound, self.k, product_error)
+        verdict = compare(tile, self.exact, bound, description=bound_text(product_error))
         return replace(
             verdict,
             worst_row=self.rows[verdict.worst_row],
@@ -88,6 +99,7 @@ class Workload:
             bound=gemm_error_bound(self.problem.k, magnitude),
             rows=rows,
             of_rows=self.problem.m,
+            k=self.problem.k,
         )
 
     def tile_references(self, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:
@@ -106,7 +118,9 @@ class Workload:
                 found |= self._products([same], [tile[1] for tile in wanted if tile[0] == same])
         return {tile: found[tile] for tile in wanted}
 
-    def check_tiles(self, result: Matrix, tiles: Sequence[Tile]) -> list[Check]:
+    def check_tiles(
+        self, result: Matrix, tiles: Sequence[Tile], product_error: float = 0.0
+    ) -> list[Check]:
         """The verdicts on many rectangles of `result` (m×n, float32), some rows at a time.
 
         Their references are not kept: memory that is used again need not be asked for.
@@ -117,7 +131,10 @@ class Workload:
         found: dict[Tile, Check] = {}
         for part in _parts(rows, MOST_ELEMENTS // self.problem.n):
             references = self.tile_references(tile for tile in tiles if tile[0] in part)
-            found |= {tile: reference.check(result) for tile, reference in references.items()}
+            found |= {
+                tile: reference.check(result, product_error)
+                for tile, reference in references.items()
+            }
         return [found[tile] for tile in tiles]
 
     def _products(self, rows: list[range], columns: list[range]) -> dict[Tile, TileReference]:
@@ -141,6 +158,7 @@ class Workload:
                 bound=bound[n][down, across[column]],
                 rows=row,
                 columns=column,
+                k=self.problem.k,
             )
             for n, part in enumerate(parts)
             for row, down in _places(part).items()

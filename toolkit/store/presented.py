@@ -11,7 +11,7 @@ from analysis.argument_types import checked
 from analysis.errors import InputError, UnknownNameError
 from analysis.problem import Gemm, parse_shape
 from analysis.records import profile as records
-from analysis.records.summaries import rows, rows_of_times
+from analysis.records.summaries import rows, rows_of_errors, rows_of_times
 from analysis.timing.predicted import RankedCause
 from reports import text
 from reports.ladder import View, shapes
@@ -128,7 +128,7 @@ class ShownProfile(records.Profile):
             raise UnknownNameError("variant", variant, labels)
         return FIGURES[name](view, variant)
 
-    def to_dataframe(self, of: Literal["times", "counters"] = "times") -> pd.DataFrame:
+    def to_dataframe(self, of: Literal["times", "counters", "errors"] = "times") -> pd.DataFrame:
         """A table of the profile for pandas, which `pip install 'gemm-ladder[pandas]'` installs.
 
         Parameters
@@ -136,6 +136,8 @@ class ShownProfile(records.Profile):
         of
             "times": a row per record, with measured and predicted seconds, and the limiter.
             "counters": a row per counter and derived metric of each record.
+            "errors": a row per class of inputs of each record, with rms and maximum error; empty
+            unless the profile took them.
 
         Raises
         ------
@@ -147,6 +149,7 @@ class ShownProfile(records.Profile):
         tables: dict[str, Rows] = {
             "times": lambda: rows_of_times(self),
             "counters": lambda: rows(self),
+            "errors": lambda: rows_of_errors(self),
         }
         return dataframe(tables, of)
 

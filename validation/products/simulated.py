@@ -57,6 +57,7 @@ def arguments_of(launch: PathLaunch, product: Product, buffers: Mapping[str, Flo
                     shape=one.shape,
                     pitches=one.pitches_bytes,
                     offset=one.pointer.offset_bytes,
+                    dtype=one.dtype,
                 )
             )
         elif isinstance(one, Factor):

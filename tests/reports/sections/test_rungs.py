@@ -57,6 +57,13 @@ def test_a_part_below_zero_is_hidden_and_told_as_zero():
     assert "−11.0 µs → 21.0 µs" in reason(made)
 
 
+def test_a_part_below_zero_on_both_sides_is_no_reason():
+    others = replace(weight("non-FMA instructions", None, -1e-6, -2e-6), is_step=True)
+    made = step(FASTER, reason=others)
+    assert why(made) == "No single cause stands out."
+    assert brief(made) == ""
+
+
 def test_equal_times_need_no_reason():
     equal = change("time", 2.00e-3, 1.96e-3)
     assert why(step(equal, SECTORS, reason=L1)) == "Within 3 % of old: no single cause stands out."

@@ -77,7 +77,7 @@ def test_every_option_reaches_the_run(monkeypatch):
     options = (
         "-s 64 --shape 1x2x3 -v tiled -v cpu -d t4 --executor theory --seconds 0.5 --samples 7 "
         "--precision 0.2 --l2 warm --seed 9 --html a.html --record b.json --counters "
-        "--constants c.json --clock 1500"
+        "--constants c.json --clock 1500 --accuracy"
     )
     assert invoke(f"profile {options}").exit_code == 0
     asked.pop("progress")
@@ -93,6 +93,7 @@ def test_every_option_reaches_the_run(monkeypatch):
         "l2": "warm",
         "seed": 9,
         "counters": True,
+        "accuracy": True,
     }
     assert load("b.json") == made
     assert Path("a.html").is_file()

@@ -15,6 +15,7 @@ from toolkit import TensorMap, simulate
 from toolkit.launch.launch import buffers_of
 from toolkit.machine_code.kernel import read_kernel
 from toolkit.product.device import _ATTRIBUTES, _KINDS, _SIGNATURES
+from toolkit.product.prepared import _Attribute, _Configuration
 
 H200 = {
     **{16: 132, 38: 60 * 2**20, 37: 6144, 39: 2048, 82: 65536, 81: 233472, 8: 49152, 97: 232448},
@@ -22,6 +23,7 @@ H200 = {
 }
 assert set(_ATTRIBUTES.values()) <= H200.keys()
 NAME = b"NVIDIA H200"
+TYPES = {6: "float16", 7: "float32"}  # of tensor maps, cuda.h
 FIRST_CONTEXT = 0x1000
 SUCCESS, FAILS, OUT_OF_MEMORY, UNKNOWN_POINTER = 0, 400, 2, 1
 
@@ -69,7 +71,9 @@ class MadeUpGpu:
         return [name for name, _ in self.calls]
 
     def launches(self):
-        return [self.handles[a[0] - 1][1] for name, a in self.calls if name == "cuLaunchKernel"]
+        functions = [a[0] for name, a in self.calls if name == "cuLaunchKernel"]
+        functions += [a[1] for name, a in self.calls if name == "cuLaunchKernelEx"]
+        return [self.handles[one - 1][1] for one in functions]
 
     # Contexts and devices.
 
@@ -197,6 +201,7 @@ class MadeUpGpu:
                 "shape": numbers(c_uint64, sizes, axes),
                 "pitches": numbers(c_uint64, pitches, axes - 1),
                 "box": numbers(ctypes.c_uint32, box, axes),
+                "dtype": TYPES[kind],
                 "swizzle": (0, 32, 64, 128)[words[1]],
                 "l2_promotion": (0, 64, 128, 256)[words[2]],
             }
@@ -223,6 +228,13 @@ class MadeUpGpu:
         for array, after in zip(buffers_of(arguments).values(), execution.outputs, strict=True):
             array[...] = after
 
+    def launch_kernel_ex(self, configuration, function, parameters, extra):
+        config = _Configuration.from_address(configuration)
+        attribute = _Attribute.from_address(config.attributes)
+        assert (config.attribute_count, attribute.id, attribute.value) == (1, 6, 1)
+        sizes = (getattr(config, f"{one}_{axis}") for one in ("grid", "block") for axis in "xyz")
+        self.launch_kernel(function, *sizes, config.shared_bytes, config.stream, parameters, extra)
+
     def _argument(self, content, arrays):
         if len(content) == 4:
             return np.frombuffer(content, np.float32 if is_float(content) else np.int32)[0]
@@ -233,7 +245,10 @@ class MadeUpGpu:
         one = self.maps[int.from_bytes(content, "little") - 1]
         return TensorMap(
             self._from(one["address"], arrays),
-            **{key: one[key] for key in ("box", "swizzle", "l2_promotion", "shape", "pitches")},
+            **{
+                key: one[key]
+                for key in ("dtype", "box", "swizzle", "l2_promotion", "shape", "pitches")
+            },
         )
 
     def _from(self, address, arrays):

@@ -18,12 +18,14 @@ from analysis.errors import (
     UnavailableError,
     UnknownNameError,
 )
+from kernels.split_paths import Constants
 from tests.refusals import refusal
 from tests.toolkit.product import made_up_gpu
 from tests.toolkit.product.made_up_gpu import FIRST_CONTEXT, MadeUpGpu, TorchType, new
 from toolkit import matmul
-from toolkit.product import device, kept_recipes
+from toolkit.product import choice, device, kept_recipes
 from toolkit.product import matmul as call
+from toolkit.product.matmul import PrecisionWarning
 from toolkit.product.recipe import Pointer, Recipe, Step
 
 M, N, K = 40, 36, 24
@@ -276,7 +278,9 @@ def test_a_later_process_takes_the_recipe_from_the_cache(idle, empty_cache, monk
 
 def test_what_decides_a_recipe_is_in_its_name(idle, empty_cache, monkeypatch):
     a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
-    monkeypatch.setattr("toolkit.product.choice.recipe_for", lambda layout, device: Recipe(()))
+    monkeypatch.setattr(
+        "toolkit.product.choice.recipe_for", lambda layout, device, precision: Recipe(())
+    )
 
     def kept():
         call._of_thread.calls.clear()
@@ -304,7 +308,7 @@ def test_our_files_are_stamped():
 @pytest.fixture
 def with_workspace(idle, monkeypatch):
     """Products whose recipe has one launch, and a workspace of 1,024 bytes with 64 of flags."""
-    kernel = toolkit.product.choice.compile_kernel(
+    kernel = choice.compile_kernel(
         'extern "C" __global__ void k(char* w) { }', "k", target="sm_90", name="k.cu"
     )
 
@@ -312,7 +316,7 @@ def with_workspace(idle, monkeypatch):
         arguments = (Pointer("workspace"),)
         step = Step(kernel.image, "k", (1, 1, 1), (32, 1, 1), 0, arguments)
         recipe = Recipe((step,), size_bytes, zeroed_bytes)
-        monkeypatch.setattr(call, "recipe_of", lambda layout, facts: recipe)
+        monkeypatch.setattr(call, "recipe_of", lambda layout, facts, precision: recipe)
         call._of_thread.calls.clear()
         return idle
 
@@ -375,6 +379,18 @@ def test_a_graph_or_a_large_workspace_has_memory_of_its_own(with_workspace, size
     per_call = ["cuMemAllocFromPoolAsync", "cuMemsetD8Async", "cuLaunchKernel", "cuMemFreeAsync"]
     assert [name for name in names if name in per_call] == 2 * per_call
     assert machine.gpu.owned == {}
+
+
+def test_a_first_call_in_a_graph_makes_its_pool_in_relaxed_mode(with_workspace):
+    """cuMemPoolCreate is refused while a stream is captured, unless the thread allows it."""
+    machine = with_workspace()
+    machine.gpu.capturing.add(9)
+    matmul(*arrays(machine), stream=9)
+    names = machine.gpu.names()
+    made = names.index("cuMemPoolCreate")
+    exchanges = "cuThreadExchangeStreamCaptureMode"
+    assert names[:made].count(exchanges) % 2 == 1  # one of a pair
+    assert names[made:].count(exchanges) == 1
 
 
 def test_a_failed_launch_leaves_a_workspace_that_is_zeroed_again(with_workspace):
@@ -512,10 +528,43 @@ def test_factors(idle):
 
 def test_precisions(idle):
     a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
-    assert refusal(UnavailableError, matmul, a, b, precision="fp32x") == (
-        'precision = "fp32x" has no kernels yet: take "fp32"'
-    )
     assert "unknown precision 'fp16'" in refusal(UnknownNameError, matmul, a, b, precision="fp16")
+
+
+def test_a_small_product_is_left_to_fp32_and_says_so_once(idle):
+    a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
+    said = rf'^matmul: 40x36x24 NN is computed with precision = "fp32": sums of k = {K} are more'
+    with pytest.warns(PrecisionWarning, match=said):
+        matmul(a, b, precision="fp32x")
+    matmul(a, b, precision="fp32x")
+    assert not [name for name in idle.gpu.launches() if name.startswith("split_")]
+
+
+def test_a_gpu_without_wgmma_refuses_tensor_cores(idle, monkeypatch):
+    facts = replace(device.facts_of(0), compute_capability=(8, 0), name="NVIDIA A100")
+    monkeypatch.setattr(device, "facts_of", lambda ordinal: facts)
+    a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
+    assert refusal(UnavailableError, matmul, a, b, precision="fp32x") == (
+        'precision = "fp32x" needs wgmma of sm_90, and NVIDIA A100 is sm_80: take precision = '
+        '"fp32"'
+    )
+
+
+def test_tensor_cores(machine, monkeypatch):
+    monkeypatch.setattr("kernels.split_paths.LEAST_K", 64)
+    monkeypatch.setattr("kernels.split_paths.CONSTANTS", Constants(worth=np.inf))
+    a, b = numbers(2, 130, 96, seed=1), numbers(2, 72, 96, seed=2).swapaxes(1, 2)
+    out = numbers(2, 130, 72, seed=3)
+    old = out.copy()
+    tensor = machine.torch.Tensor
+    matmul(tensor(a), tensor(b), tensor(out), 0.5, -2.0, precision="fp32x")
+    entries = ["split_first_pass", "split_product", "split_second_pass"]
+    assert sorted(machine.gpu.launches()) == sorted(2 * entries)
+    for number in range(2):
+        check_product(out[number], a[number], b[number], 0.5, -2.0, old[number])
+    again = old.copy()
+    matmul(tensor(a), tensor(b), tensor(again), 0.5, -2.0, precision="fp32x")
+    assert again.tobytes() == out.tobytes()
 
 
 def test_strides_between_elements(idle):

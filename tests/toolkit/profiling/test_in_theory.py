@@ -20,7 +20,7 @@ bench = partial(profiled, TheoryBench)
 def test_the_whole_ladder_has_theory_resources_and_occupancy():
     records = bench("32")
     names = [variant.name for variant in LADDER]
-    assert sorted(records) == sorted([*names, "best", "cpu", "cublas"])
+    assert sorted(records) == sorted([*names, "best", "best-fp32x", "cpu", "cublas"])
     for variant in LADDER:
         record = records[variant.name]
         if not variant.runs_on(86):
@@ -34,6 +34,10 @@ def test_the_whole_ladder_has_theory_resources_and_occupancy():
         assert record.measured is record.check is None
     assert records["cpu"].measured is None
     assert records["cpu"].reason == "theory measures nothing: ask for it by --variant cpu"
+    assert records["best-fp32x"].reason == (
+        'precision = "fp32x" needs wgmma of sm_90, and NVIDIA GeForce RTX 3090 is sm_86: take '
+        'precision = "fp32"'
+    )
     assert records["cublas"].status == "skipped"
     assert records["cublas"].reason == "runs on a GPU; this profile used none"
 

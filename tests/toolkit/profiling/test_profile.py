@@ -8,6 +8,7 @@ import pytest
 
 import toolkit
 from analysis.errors import InputError, UnavailableError, UnknownNameError
+from analysis.product_errors import DATA_CLASSES
 from tests.heard import Heard
 from tests.refusals import refusal
 from tests.toolkit.cli.commands import invoke
@@ -30,6 +31,23 @@ def test_the_package_offers_its_functions():
 def test_the_example_of_the_package_runs():
     results = doctest.testmod(toolkit)
     assert (results.attempted, results.failed) == (3, 0)
+
+
+def test_errors_on_classes_of_inputs_are_taken_where_they_are_asked_for(tmp_path):
+    asked = {"executor": "simulate", "device": "h200", "seed": 7}
+    (plain,) = profile([32], ["tiled"], **asked).records
+    found = profile([32], ["tiled"], accuracy=True, **asked)
+    assert plain.errors == ()
+    (record,) = found.records
+    assert [one.data for one in record.errors] == list(DATA_CLASSES)
+    assert {(str(one.shape), one.seed, one.elements) for one in record.errors} == {
+        ("32x32x32", 7, 1024)
+    }
+    assert all(0 < one.rms <= one.maximum < 2e-6 for one in record.errors)  # 33 roundings
+    assert " --accuracy " in found.command
+    save(found, tmp_path / "profile.json")
+    assert load(tmp_path / "profile.json") == found
+    assert len(found.to_dataframe("errors")) == len(DATA_CLASSES)
 
 
 def test_theory_is_for_the_default_device_unless_another_is_named():

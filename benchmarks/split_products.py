@@ -1,0 +1,317 @@
+"""`matmul(..., precision="fp32x")` against cuBLAS FP32: times, errors, special values. Needs a GPU.
+
+    python -m benchmarks.split_products [--parts times classes sustained peers accuracy special]
+                                        [--output FILE]
+
+The timed call is the one that a user makes, with an output that is given. Burst protocol: after an
+idle second, nine calls are queued behind a kernel that waits, so that they run back to back; the
+median of nine is kept, of cuBLAS (torch.matmul, TF32 off) and of ours in turns. Sustained: each for
+1.2 s, the mean time of the calls of the last second. Errors are those of rows of C against
+float64, relative to |A||B|.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from toolkit import __version__, matmul
+from toolkit.gpu.environment import commit
+from toolkit.product.matmul import PrecisionWarning
+
+CALLS, IDLE_S = 9, 1.0
+WAIT_CLOCKS = 4_000_000  # of the kernel behind which calls are queued
+SUSTAINED_S = 1.2
+ROWS = 256  # of C that are compared
+SIZES = (
+    *((1024,) * 3, (2048,) * 3, (4096,) * 3, (8192,) * 3),
+    *((1000, 1016, 520), (1001, 1004, 1004), (1100, 1300, 1999), (2049, 2047, 2050)),
+    *((3000, 5000, 2000), (511,) * 3, (256, 4096, 4096)),
+)
+Call = Callable[[], Any]
+Operands = tuple[torch.Tensor, torch.Tensor]
+
+
+def burst_s(*calls: Call) -> list[float]:
+    """Median seconds of each call, by the burst protocol."""
+    return [_burst_s(call) for call in calls]
+
+
+def _burst_s(call: Call) -> float:
+    call()
+    torch.cuda.synchronize()
+    time.sleep(IDLE_S)
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(CALLS + 1)]
+    torch.cuda._sleep(WAIT_CLOCKS)
+    events[0].record()
+    for event in events[1:]:
+        call()
+        event.record()
+    torch.cuda.synchronize()
+    return float(median(begin.elapsed_time(end) for begin, end in pairwise(events))) / 1e3
+
+
+def sustained_s(call: Call) -> float:
+    """Mean seconds of a call, over the last second of `SUSTAINED_S`."""
+    each = _burst_s(call)
+    number = max(1, int(0.1 / each))
+    begin, ends = time.perf_counter(), []
+    while time.perf_counter() - begin < SUSTAINED_S:
+        for _ in range(number):
+            call()
+        torch.cuda.synchronize()
+        ends.append(time.perf_counter())
+    late = [end for end in ends if end - begin > SUSTAINED_S - 1]
+    return (late[-1] - late[0]) / ((len(late) - 1) * number)
+
+
+def errors(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> dict[str, float]:
+    """Root mean square and maximum of the errors of evenly spaced rows, relative to |A||B|."""
+    rows = torch.arange(ROWS, device=c.device) * c.shape[0] // ROWS
+    x, y = a[rows].double(), b.double()
+    size = x.abs() @ y.abs()
+    relative = (c[rows].double() - x @ y).abs() / size
+    relative[size == 0] = 0
+    return {"rms": float(relative.pow(2).mean().sqrt()), "max": float(relative.max())}
+
+
+# Classes of data.
+
+
+def _normal(m: int, n: int, k: int) -> Operands:
+    return torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
+
+
+def _powers(bits: int, *shape: int) -> torch.Tensor:
+    half = bits // 2
+    return torch.randint(-half, half + 1, shape, device="cuda").double().exp2().float()
+
+
+def _uniform(m: int, n: int, k: int) -> Operands:
+    return torch.rand(m, k, device="cuda"), torch.rand(k, n, device="cuda")
+
+
+def _spread(bits: int) -> Callable[[int, int, int], Operands]:
+    def made(m: int, n: int, k: int) -> Operands:
+        a, b = _normal(m, n, k)
+        return a * _powers(bits, m, k), b * _powers(bits, k, n)
+
+    return made
+
+
+def _rows_and_columns(m: int, n: int, k: int) -> Operands:
+    a, b = _normal(m, n, k)
+    return a * _powers(60, m, 1), b * _powers(60, 1, n)
+
+
+def _some_along_k(bits: int) -> Callable[[int, int, int], Operands]:
+    def made(m: int, n: int, k: int) -> Operands:
+        a, b = _normal(m, n, k)
+        a[:, ::97] *= 2.0**bits
+        b[::97] *= 2.0**-bits
+        return a, b
+
+    return made
+
+
+def _all_along_k(m: int, n: int, k: int) -> Operands:
+    a, b = _normal(m, n, k)
+    powers = _powers(60, k)
+    return a * powers, b / powers[:, None]
+
+
+def _one_column(m: int, n: int, k: int) -> Operands:
+    a, b = _normal(m, n, k)
+    a[:, k // 2] *= 2.0**40
+    return a, b
+
+
+CLASSES = {
+    "normal": _normal,
+    "uniform": _uniform,
+    "exponents over 2^24": _spread(24),
+    "exponents over 2^40": _spread(40),
+    "exponents over 2^60": _spread(60),
+    "rows and columns over 2^60": _rows_and_columns,
+    "2^20 along K": _some_along_k(20),
+    "2^30 along K": _some_along_k(30),
+    "all of K over 2^60": _all_along_k,
+    "one column times 2^40": _one_column,
+}
+
+
+# Parts of the record, each a list of rows.
+
+
+def _calls(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, Call, Call]:
+    c = torch.empty(a.shape[0], b.shape[1], device="cuda")
+
+    def ours() -> Any:
+        return matmul(a, b, c, precision="fp32x")
+
+    return c, lambda: torch.matmul(a, b, out=c), ours
+
+
+def _row(a: torch.Tensor, b: torch.Tensor, **names: Any) -> dict[str, Any]:
+    c, cublas, ours = _calls(a, b)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", PrecisionWarning)
+        ours()
+    first = c.clone()
+    error = errors(c, a, b)
+    ours()
+    assert first.equal(c) or bool(first.isnan().any())
+    cublas()
+    of_cublas = errors(c, a, b)
+    cublas_s, ours_s = burst_s(cublas, ours)
+    return {
+        **names,
+        "mnk": [a.shape[0], b.shape[1], a.shape[1]],
+        "cublas_s": cublas_s,
+        "fp32x_s": ours_s,
+        "ratio": cublas_s / ours_s,
+        "error": error,
+        "cublas_error": of_cublas,
+        "handed_over": str(said[0].message) if said else "",
+    }
+
+
+def times() -> Iterator[dict[str, Any]]:
+    for sizes in SIZES:
+        yield _row(*_normal(*sizes), data="normal", layout="NN")
+    for m, n, k in ((1024,) * 3, (2048,) * 3, (4096,) * 3):
+        a, b = _normal(m, n, k)
+        yield _row(a, b.T.contiguous().T, data="normal", layout="NT")
+
+
+def classes() -> Iterator[dict[str, Any]]:
+    for size in (1024, 4096):
+        for name in ("rows and columns over 2^60", "all of K over 2^60"):
+            yield _row(*CLASSES[name](size, size, size), data=name, layout="NN")
+
+
+def sustained() -> Iterator[dict[str, Any]]:
+    for size in (4096, 8192):
+        _, cublas, ours = _calls(*_normal(size, size, size))
+        cublas_s, ours_s = sustained_s(cublas), sustained_s(ours)
+        yield {"size": size, "cublas_s": cublas_s, "fp32x_s": ours_s, "ratio": cublas_s / ours_s}
+
+
+def accuracy() -> Iterator[dict[str, Any]]:
+    sizes = ((2048,) * 3, (1024, 1024, 8192), (2048, 2048, 72), (1100, 1300, 1999))
+    for m, n, k in sizes:
+        for name, made in CLASSES.items():
+            a, b = made(m, n, k)
+            c, cublas, ours = _calls(a, b)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrecisionWarning)
+                ours()
+            found = errors(c, a, b)
+            cublas()
+            yield {"data": name, "mnk": [m, n, k], "fp32x": found, "cublas": errors(c, a, b)}
+
+
+def special() -> Iterator[dict[str, Any]]:
+    """Whether non-finite elements are those of float64, and finite ones as accurate as usual."""
+    cases: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
+        "one Inf in A": lambda a, b: a[5, 7].fill_(float("inf")),
+        "one NaN in B": lambda a, b: b[5, 7].fill_(float("nan")),
+        "NaN in every row of A": lambda a, b: a[:, 3].fill_(float("nan")),
+        "Inf with zeros in B": lambda a, b: (a[5, 7].fill_(float("inf")), b[7, ::2].fill_(0)),
+        "a row and a column of zeros": lambda a, b: (a[9].fill_(0), b[:, 9].fill_(0)),
+        "subnormal A": lambda a, b: a.mul_(1e-40),
+        "subnormal A, B times 1e30": lambda a, b: (a.mul_(1e-40), b.mul_(1e30)),
+        "results of 1e-39": lambda a, b: (a.mul_(1e-20), b.mul_(1e-20)),
+        "overflow": lambda a, b: (a.mul_(1e19), b.mul_(1e19)),
+        "3e37 times 1e-30": lambda a, b: (a.mul_(3e37), b.mul_(1e-30)),
+    }
+    for name, change in cases.items():
+        a, b = _normal(2048, 2048, 2048)
+        change(a, b)
+        c, cublas, ours = _calls(a, b)
+        row: dict[str, Any] = {"data": name}
+        for call, label in ((ours, "fp32x"), (cublas, "cublas")):
+            call()
+            exact = a.double() @ b.double()
+            rounded = exact.float()
+            finite = rounded.isfinite()
+            same = (c == rounded) | (c.isnan() & rounded.isnan())
+            size = a.abs().double() @ b.abs().double()
+            wrong = (c.double() - exact).abs() - 2.0**-149
+            relative = (wrong / size)[finite & (size > 0)]
+            row[label] = {
+                "non-finite elements that differ": int((~finite & ~same).sum()),
+                "finite elements that are not": int((finite & ~c.isfinite()).sum()),
+                "max": float(relative.nan_to_num(0).max()) if len(relative) else 0.0,
+            }
+        row["fp32x_s"] = burst_s(ours)[0]
+        yield row
+
+
+def peers() -> Iterator[dict[str, Any]]:
+    """cuBLAS TF32 and Triton's split products, beside cuBLAS FP32 and ours."""
+    for size in (1024, 4096):
+        a, b = _normal(size, size, size)
+        c, cublas, ours = _calls(a, b)
+        calls: dict[str, Call] = {"cuBLAS FP32": cublas, "fp32x": ours}
+
+        def tf32() -> Any:
+            torch.backends.cuda.matmul.allow_tf32 = True
+            torch.matmul(a, b, out=c)  # noqa: B023
+            torch.backends.cuda.matmul.allow_tf32 = False
+
+        calls["cuBLAS TF32"] = tf32
+        for precision in ("tf32x3", "bf16x6"):
+            calls[f"Triton {precision}"] = _triton_call(a, b, c, precision)
+        for name, call in calls.items():
+            try:
+                call()
+                row = {"peer": name, "size": size, "error": errors(c, a, b)}
+                yield row | {"seconds": burst_s(call)[0]}
+            except Exception as error:  # a peer that does not install or lacks a precision
+                yield {"peer": name, "size": size, "failed": str(error).splitlines()[0]}
+
+
+def _triton_call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, precision: str) -> Call:
+    from benchmarks.triton_products import product
+
+    return lambda: product(a, b, c, precision)
+
+
+PARTS = {one.__name__: one for one in (times, classes, sustained, peers, accuracy, special)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.manual_seed(0)
+    record: dict[str, Any] = {
+        "gpu": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "version": __version__,
+        "commit": commit(),
+    }
+    for part in options.parts:
+        record[part] = []
+        for row in PARTS[part]():
+            record[part].append(row)
+            print(part, json.dumps(row), flush=True)
+            if options.output:
+                options.output.write_text(json.dumps(record, indent=1))
+
+
+if __name__ == "__main__":
+    main()

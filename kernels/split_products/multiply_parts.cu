@@ -1,0 +1,168 @@
+// The product of FP16 parts on tensor cores, as accurate as one of float32 (sm_90a).
+//
+//   C = alpha * A * B + beta * C,   A * B = high_a * low_b + low_a * high_b + high_a * high_b, with scales
+//
+// Idea      Tensor cores cut sums off, which would cost more bits than the parts: after each 64 of K the sums are added
+//           to others in registers, by FADD that rounds to nearest, while the other warpgroup multiplies. One warp
+//           copies tiles ahead, also those of the next tile of C. Blocks of a cluster have tiles below each
+//           other and share the copies of B.
+//           Rows and columns with Inf or NaN are left to three more warps, which have nothing else to do.
+// Mapping   384 threads: a warp copies, two warpgroups have 64 rows of a tile of 128 x BN each. A block on each SM takes every
+//           gridDim.x-th tile, in groups of GROUP rows of tiles.
+// Traffic   tiles of both parts: 4 bytes per element, as float32 has
+// Limit     tensor cores, and their power
+// Source    CUTLASS, "Efficient GEMM in CUDA", warp specialisation; DeepGEMM's promotion of sums, for FP8.
+
+#ifndef BN
+#define BN 128
+#endif
+#ifndef STAGES
+#define STAGES 3
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1  // blocks that share copies of B
+#endif
+#ifndef A_ALONG
+#define A_ALONG 1  // A is stored M x K, else K x M
+#endif
+#ifndef B_ALONG
+#define B_ALONG 0  // B is stored N x K, else K x N
+#endif
+#ifndef CONTROL_BYTES
+#define CONTROL_BYTES 256
+#endif
+
+#include "places.cuh"
+#include "roots.cuh"
+#include "pipeline.cuh"
+#include "wgmma.cuh"
+#include "scaled_store.cuh"
+#include "special.cuh"
+
+constexpr int BM = 128, BK = 64, GROUP = 16 / CLUSTER, CONSUMER_WARPS = 8;
+constexpr int WIDTH = BN < 128 ? BN : 128, PASSES = BN / WIDTH;  // columns of one wgmma, and how many make a row of the tile
+constexpr int A_BYTES = BM * BK * 2, B_BYTES = BN * BK * 2, STAGE_BYTES = 2 * (A_BYTES + B_BYTES);
+constexpr int SPECIAL_READ = 1;  // a barrier of all threads but those of the first warp
+static_assert(BN / 64 % CLUSTER == 0, "each block copies as many pieces of B");
+
+// Where the blocks of a cluster work: rows of tiles go by clusters, GROUP of them before the next column.
+struct Place {
+    int row, column;
+    __device__ Place(int tile, int rows, int columns)
+    {
+        const int group = tile / (GROUP * columns), first = group * GROUP, height = min(GROUP, rows - first);
+        const int inside = tile - group * GROUP * columns;
+        row = ((first + inside % height) * CLUSTER + rank_in_cluster()) * BM, column = inside / height * BN;
+    }
+};
+
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(384, 1)
+split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, char* workspace,
+              long long zero_bytes, const float* A, const float* B, float* C, int M, int N, int K, int a_row, int a_k, int b_k,
+              int b_column, int ldc, float alpha, float beta)
+{
+    extern __shared__ __align__(1024) unsigned char tiles[];
+    __shared__ __align__(8) unsigned long long barriers[2 * STAGES];
+    __shared__ unsigned has_special;
+    const unsigned first = shared_address(tiles), full = shared_address(barriers), empty = full + 8 * STAGES;
+    if (threadIdx.x == 0) {
+        prefetch(&map_a), prefetch(&map_b);
+        for (int stage = 0; stage < STAGES; ++stage) init(full + 8 * stage, 1), init(empty + 8 * stage, CLUSTER * CONSUMER_WARPS);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    wait_for_cluster();
+    let_next_launch_start();
+    wait_for_last_launch();
+
+    const int rows = (M + CLUSTER * BM - 1) / (CLUSTER * BM), columns = (N + BN - 1) / BN, steps = (K + BK - 1) / BK;
+    const int clusters = gridDim.x / CLUSTER, all = rows * columns;
+    const Places places(workspace, zero_bytes, M);
+    unsigned stage = 0, parity = 0;
+    const auto next = [&] {
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+    };
+    if (threadIdx.x < 128) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+        if (threadIdx.x >= 32) {
+            if (threadIdx.x == 32) has_special = places.control->special;
+            sync_threads<SPECIAL_READ>();
+            places.set_to_zero(zero_bytes);
+            if (has_special) {
+                const Side of_a = {A, places.root_a, M, a_row, a_k, size_t(ldc)}, of_b = {B, places.root_b, N, b_column, b_k, 1};
+                for (int tile = blockIdx.x / CLUSTER; tile < all; tile += clusters) {
+                    const Place place(tile, rows, columns);
+                    store_special(of_a, of_b, place.row, BM, place.column, BN, true, K, C, alpha, beta);
+                    store_special(of_b, of_a, place.column, BN, place.row, BM, false, K, C, alpha, beta);
+                }
+            }
+        } else if (threadIdx.x == 0) {
+            for (int tile = blockIdx.x / CLUSTER; tile < all; tile += clusters) {
+                const Place place(tile, rows, columns);
+                for (int k = 0; k < K; k += BK, next()) {
+                    const unsigned to = first + stage * STAGE_BYTES, barrier = full + 8 * stage;
+                    wait(empty + 8 * stage, parity ^ 1);
+                    expect(barrier, STAGE_BYTES);
+#pragma unroll
+                    for (int part = 0; part < 2; ++part) {
+#pragma unroll
+                        for (int piece = 0; piece < BM / 64; ++piece) {
+                            const int row = place.row + piece * 64;
+                            copy(to + part * A_BYTES + piece * PIECE, &map_a, A_ALONG ? k : row, A_ALONG ? row : k, part, barrier);
+                        }
+#pragma unroll
+                        for (int i = 0; i < BN / 64 / CLUSTER; ++i) {
+                            const int piece = i * CLUSTER + rank_in_cluster(), column = place.column + piece * 64;
+                            copy_to_all(to + 2 * A_BYTES + part * B_BYTES + piece * PIECE, &map_b, B_ALONG ? k : column,
+                                        B_ALONG ? column : k, part, barrier);
+                        }
+                    }
+                }
+            }
+        }
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
+        const int half = threadIdx.x / 128 - 1, thread = threadIdx.x % 128;
+        Output output = {C, places.root_a, places.root_b, M, N, ldc, alpha, beta, ldc % 2 == 0 && size_t(C) % 8 == 0, false};
+        for (int tile = blockIdx.x / CLUSTER; tile < all; tile += clusters) {
+            float sum[PASSES][WIDTH / 2] = {};
+            for (int step = 0; step < steps; ++step, next()) {
+                const unsigned a = first + stage * STAGE_BYTES + half * PIECE, b = first + stage * STAGE_BYTES + 2 * A_BYTES;
+                // of the high (0) or low part (1), from k = 16 i on
+                const auto a_at = [&](int low, int i) { return descriptor(a + low * A_BYTES + i * A_STEP); };
+                const auto b_at = [&](int low, int pass, int i) {
+                    return descriptor(b + low * B_BYTES + pass * (WIDTH / 64) * PIECE + i * B_STEP);
+                };
+                wait(full + 8 * stage, parity);
+#pragma unroll
+                for (int pass = 0; pass < PASSES; ++pass) {
+                    float part[WIDTH / 2];
+                    begin_products();
+                    // the small products first: each wgmma cuts the whole sum off
+#pragma unroll
+                    for (int i = 0; i < BK / 16; ++i) {
+                        multiply(part, a_at(0, i), b_at(1, pass, i), i > 0);
+                        multiply(part, a_at(1, i), b_at(0, pass, i), 1);
+                    }
+#pragma unroll
+                    for (int i = 0; i < BK / 16; ++i) multiply(part, a_at(0, i), b_at(0, pass, i), 1);
+                    commit_products();
+                    wait_for_products();
+                    pin(part);
+                    if (pass == PASSES - 1) arrive_in_cluster(empty + 8 * stage);
+#pragma unroll
+                    for (int i = 0; i < WIDTH / 2; ++i) sum[pass][i] += part[i];
+                }
+            }
+            if (tile == int(blockIdx.x) / CLUSTER) {
+                sync_threads<SPECIAL_READ>();
+                output.has_special = has_special != 0;
+            }
+            const Place place(tile, rows, columns);
+#pragma unroll
+            for (int pass = 0; pass < PASSES; ++pass)
+                output.store(sum[pass], place.row + half * 64 + thread / 32 * 16 + thread % 32 / 4,
+                             place.column + pass * WIDTH + thread % 4 * 2);
+        }
+    }
+    wait_for_cluster();  // no block leaves while another one copies to it or arrives at its barriers
+}

@@ -1,0 +1,221 @@
+"""Products of FP16 parts on the simulated tensor cores of sm_90, which sum as hardware does."""
+
+import numpy as np
+import pytest
+
+from analysis.devices import find_device
+from analysis.errors import UnavailableError
+from kernels.product import Product
+from kernels.split_paths import LEAST_K, NARROW, SQUARE, TILES, WIDE, plan_for, split
+from tests.refusals import refusal
+from toolkit.execution.sanitizer import check
+from validation.products.simulated import arguments_of, simulate_plan
+
+SMS = 4
+H200 = find_device("h200")
+
+# Worst case of one wgmma: 16 products and the sum so far are cut off below 2^-25 of the largest,
+# and the sum below 2^-23. The sums of 64 of K pass 12 of them.
+OF_STEPS = 12 * (17 * 2.0**-25 + 2.0**-23)
+# What low parts lack: three products of four, each part with 11 bits; and 2^-38 of the largest
+# element of a row or column, where a low part is subnormal.
+OF_PARTS, OF_LARGEST = 3 * 2.0**-22, 2.0**-38
+ROUNDING = 2.0**-24
+
+
+class Case:
+    """A product with its operands, stored as it says, and C of NaN if beta is 0."""
+
+    def __init__(self, a, b, **layout):
+        (m, k), n = a.shape, b.shape[1]
+        self.a, self.b = a.astype(np.float32), b.astype(np.float32)
+        self.product = Product(m=m, n=n, k=k, **layout)
+        c = np.full((m, self.product.ldc), np.nan, np.float32)
+        if self.product.beta:
+            c[:, :n] = np.random.default_rng(9).standard_normal((m, n))
+        self.c = c
+        self.buffers = {
+            "A": stored(self.a, self.product.transpose_a, self.product.lda),
+            "B": stored(self.b, self.product.transpose_b, self.product.ldb),
+            "C": c.ravel(),
+        }
+
+    def run(self, tile):
+        plan = split(self.product, tile, SMS)
+        found = simulate_plan(plan, self.product, self.buffers, "sm_90a")
+        zeroed = found["workspace"].view(np.int32)[: plan.zeroed_bytes // 4]
+        assert not zeroed.any()
+        c = found["C"].reshape(self.c.shape)
+        assert np.isnan(c[:, self.product.n :]).all()  # gaps between rows stay
+        return c[:, : self.product.n]
+
+    @property
+    def exact(self):
+        one = self.product
+        old = one.beta * self.c[:, : one.n].astype(float) if one.beta else 0.0
+        with np.errstate(invalid="ignore"):
+            return one.alpha * (self.a.astype(float) @ self.b.astype(float)) + old
+
+    def check(self, c):
+        """Hold all elements against the error bound, and their mean against float32's rounding."""
+        one, a, b = self.product, abs(self.a.astype(float)), abs(self.b.astype(float))
+        size = a @ b
+        largest = a.max(1)[:, None] * b.sum(0) + a.sum(1)[:, None] * b.max(0)
+        bound = (OF_STEPS + OF_PARTS + (one.k / 64 + 4) * ROUNDING) * size + OF_LARGEST * largest
+        bound = abs(one.alpha) * bound + 2 * ROUNDING * abs(self.exact)
+        error = abs(c - self.exact)
+        assert (error <= bound).all()  # False for NaN
+        relative = error / (abs(one.alpha) * size + abs(self.exact))
+        assert np.sqrt((relative**2).mean()) <= ROUNDING
+
+
+def stored(matrix, is_transposed, pitch):
+    matrix = matrix.T if is_transposed else matrix
+    rows = np.full((matrix.shape[0], pitch or matrix.shape[1]), np.nan, np.float32)
+    rows[:, : matrix.shape[1]] = matrix
+    return rows.ravel()
+
+
+def normal(m, n, k):
+    random = np.random.default_rng(5)
+    return random.standard_normal((m, k)), random.standard_normal((k, n))
+
+
+@pytest.mark.parametrize(
+    ("tile", "sizes", "layout"),
+    [
+        (SQUARE, (200, 300, 150), {"transpose_b": True, "alpha": 0.5, "beta": 2.0, "ldc": 303}),
+        (WIDE, (300, 200, 130), {"transpose_a": True, "lda": 301, "ldb": 203}),
+        (NARROW, (130, 70, 200), {"transpose_a": True, "transpose_b": True}),
+        (NARROW, (513, 100, 160), {}),  # more tiles than blocks
+    ],
+)
+def test_ragged_products_of_every_layout(tile, sizes, layout):
+    case = Case(*normal(*sizes), **layout)
+    case.check(case.run(tile))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("tile", TILES, ids=lambda tile: tile.name)
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_every_tile_of_every_layout(tile, transpose_a, transpose_b):
+    layout = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    for sizes in ((128, 256, 128), (257, 129, 65)):
+        case = Case(*normal(*sizes), **layout)
+        case.check(case.run(tile))
+
+
+SMALL = 130, 70, 200  # one machine code of each kernel serves all tests below
+
+
+def test_two_runs_have_the_same_bits():
+    case = Case(*normal(*SMALL))
+    assert case.run(NARROW).tobytes() == case.run(NARROW).tobytes()
+
+
+def test_rows_and_columns_of_any_scale():
+    a, b = normal(*SMALL)
+    random = np.random.default_rng(6)
+    a *= 2.0 ** random.integers(-60, 30, a.shape[0])[:, None]
+    b *= 2.0 ** random.integers(-60, 30, b.shape[1])
+    case = Case(a, b)
+    case.check(case.run(NARROW))
+
+
+def scaled_along_k(bits):
+    a, b = normal(*SMALL)
+    factors = 2.0 ** np.random.default_rng(6).integers(-bits, bits + 1, a.shape[1])
+    return a * factors, b / factors[:, None]
+
+
+def test_scales_along_k_that_cancel_are_taken_out_exactly():
+    """Powers of two along K change no bit of the result: equilibration undoes them."""
+    scaled, plain = Case(*scaled_along_k(30)).run(NARROW), Case(*normal(*SMALL)).run(NARROW)
+    case = Case(*scaled_along_k(30))
+    case.check(scaled)
+    assert np.abs(scaled - plain).max() <= 2.0**-22 * np.abs(plain).max()
+
+
+def test_inf_and_nan_reach_their_rows_and_columns_alone():
+    a, b = normal(*SMALL)
+    a[5, 3], a[77, 9], b[4, 10] = np.inf, np.nan, -np.inf
+    case = Case(a, b, beta=1.0)
+    c, exact = case.run(NARROW), case.exact
+    assert np.array_equal(np.isnan(c), np.isnan(exact))
+    infinite = np.isinf(exact)
+    assert np.array_equal(c[infinite], exact[infinite].astype(np.float32))
+    finite = np.isfinite(exact)
+    assert finite.sum() == (a.shape[0] - 2) * (b.shape[1] - 1)
+    assert np.abs(c[finite] - exact[finite]).max() <= 1e-4
+
+
+def test_zeros_integers_and_subnormal_numbers():
+    a, b = normal(*SMALL)
+    a, b = np.round(20 * a), np.round(20 * b)
+    a[8], b[:, 3] = 0, 0
+    case = Case(a, b)
+    assert np.array_equal(case.run(NARROW), case.exact)
+    small = Case(a * 2.0**-149, b * 2.0**100)
+    assert np.array_equal(small.run(NARROW), small.exact)
+
+
+def test_sums_that_overflow_are_infinite():
+    a, b = (abs(one) for one in normal(*SMALL))
+    case = Case(a * 1e19, b * 1e19)
+    assert np.isposinf(case.run(NARROW)).all()
+
+
+@pytest.mark.parametrize("tile", [NARROW, pytest.param(WIDE, marks=pytest.mark.exhaustive)])
+def test_check_finds_nothing(tile):
+    a, b = normal(*SMALL)
+    a[3, 4] = np.inf
+    case = Case(a, b)
+    plan = split(case.product, tile, SMS)
+    size = plan.workspace_bytes // 4 + 1
+    buffers = case.buffers | {"workspace": np.zeros(size, np.float32)}
+    for launch in plan.launches:
+        found = check(
+            launch.source,
+            launch.entry,
+            grid=launch.grid,
+            block=launch.block,
+            dynamic_shared_bytes=launch.dynamic_shared_bytes,
+            arguments=arguments_of(launch, case.product, buffers),
+            arch="sm_90a",
+            defines=launch.defines,
+        )
+        assert (launch.entry, found.findings) == (launch.entry, ())
+
+
+# The choice.
+
+
+@pytest.mark.parametrize("sizes", [(512, 512, 512), (8, 4096, 4096), (4096, 4, 4096)])
+def test_products_that_float32_computes_faster_are_left_to_it(sizes):
+    m, n, k = sizes
+    assert plan_for(H200, Product(m=m, n=n, k=k)).startswith("by estimate it takes ")
+
+
+def test_short_sums_are_left_to_float32():
+    said = plan_for(H200, Product(m=4096, n=4096, k=LEAST_K - 1))
+    assert said == "sums of k = 127 are more accurate with it, those of 128 are not"
+
+
+def test_large_products_go_to_tensor_cores():
+    assert plan_for(H200, Product(m=4096, n=4096, k=4096)).label.startswith("split:128x")
+
+
+def test_a_batch_has_launches_for_each_product():
+    plan = plan_for(H200, Product(m=1024, n=1024, k=1024, batch=3, stride_b=0))
+    assert len(plan.launches) == 9
+    offsets = [launch.arguments[0].offset_bytes for launch in plan.launches[::3]]
+    assert offsets == [0, 2**22, 2**23]  # 4 B * 1024 * 1024
+    assert "a batch of more than 64" in plan_for(H200, Product(m=1024, n=1024, k=1024, batch=65))
+
+
+def test_a_device_without_wgmma_is_refused():
+    said = refusal(
+        UnavailableError, plan_for, find_device("a100-80gb"), Product(m=999, n=999, k=999)
+    )
+    assert said.endswith('is sm_80: take precision = "fp32"')
