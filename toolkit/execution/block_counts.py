@@ -62,9 +62,10 @@ from toolkit.execution.sampling import (
 from toolkit.execution.schedule import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import DEADLOCK, BoundLaunch, FaultError, Run, one_by_one
+from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated

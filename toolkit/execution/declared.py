@@ -45,7 +45,7 @@ from toolkit.execution.traffic import Asked, Residence
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.rungs.launch import RungLaunch
 from toolkit.sass.accesses import Below
-from toolkit.sass.machine import BoundLaunch, Spread
+from toolkit.sass.bound_launch import BoundLaunch, Spread
 from toolkit.sass.translate import Translated
 
 Counts = NDArray[Any]

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toolkit.sass.machine import DEADLOCK, LIMIT, BoundLaunch, FaultError, Run
+from toolkit.sass.bound_launch import BoundLaunch
+from toolkit.sass.machine import DEADLOCK, LIMIT, FaultError, Run
 from toolkit.sass.regions import Regions
 
 # Trials: turns of the workers, and the limit of instructions of each worker. If one reaches its

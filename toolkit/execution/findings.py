@@ -10,9 +10,9 @@ from analysis.errors import LaunchError
 from toolkit.machine_code.instruction import Instruction
 from toolkit.sass import check as watch
 from toolkit.sass import machine
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.faults import coordinates, describe
-from toolkit.sass.machine import BoundLaunch
 from toolkit.sass.translate import Translated
 
 Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]

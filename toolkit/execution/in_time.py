@@ -18,9 +18,10 @@ from analysis.hardware.sm_constants import SmConstants
 from analysis.sm import NO_SCOREBOARD, Kind, Unit
 from toolkit.machine_code.instruction import Instruction
 from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import PACE, SCOREBOARDS
 from toolkit.sass.isa.memory import is_strong
-from toolkit.sass.machine import BoundLaunch, ticks_in_time
+from toolkit.sass.machine import ticks_in_time
 from toolkit.sass.timing_table import machine_code
 from toolkit.sass.waits import loops
 

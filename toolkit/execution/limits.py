@@ -11,7 +11,8 @@ from toolkit.execution.block_plan import Blocks
 from toolkit.execution.representatives import Grid
 from toolkit.launch.host_resources import shortage
 from toolkit.machine_code.kernel import Kernel
-from toolkit.sass.machine import UNLIMITED, BoundLaunch
+from toolkit.sass.bound_launch import BoundLaunch
+from toolkit.sass.machine import UNLIMITED
 
 MOST_WORKERS = 1024
 # Host memory for the records of one block, if each block has its own: 46 bytes measured at the peak

@@ -40,8 +40,9 @@ from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
 from toolkit.rungs.launch import RungLaunch
 from toolkit.rungs.matrices import Matrix, Tile
 from toolkit.sass.accesses import Below
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
-from toolkit.sass.machine import BoundLaunch, FaultError, Run, one_by_one, run_blocks
+from toolkit.sass.machine import FaultError, Run, one_by_one, run_blocks
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated
 

@@ -33,6 +33,7 @@ from toolkit.execution.replay import Replay
 from toolkit.execution.traffic import STORES, Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import machine
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.machine import FaultError, one_by_one, run_blocks
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.streams import joined
@@ -51,7 +52,7 @@ FOLDERS = (
 
 
 def streams_of(
-    bound: machine.BoundLaunch,
+    bound: BoundLaunch,
     blocks: Sequence[int],
     *,
     others: range = range(0),

@@ -9,7 +9,7 @@ from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.occupancy import occupancy
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
-from toolkit.sass.machine import BoundLaunch
+from toolkit.sass.bound_launch import BoundLaunch
 
 
 def residence_of(

@@ -19,7 +19,7 @@ from toolkit.launch.launch import buffers_of
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.launch import RungLaunch
 from toolkit.rungs.matrices import Matrix
-from toolkit.sass.machine import BoundLaunch
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.translate import Translated, bind
 
 

@@ -61,9 +61,10 @@ from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.sass import check as watch
 from toolkit.sass import machine
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.check import Raw, run_watched, watched
 from toolkit.sass.faults import describe_unaccessed
-from toolkit.sass.machine import BoundLaunch, FaultError
+from toolkit.sass.machine import FaultError
 from toolkit.sass.module_variables import describe_unset
 from toolkit.sass.printed import text_of
 from toolkit.sass.texture_faults import unchecked_surfaces

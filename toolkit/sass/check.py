@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.machine_code.instruction import Instruction
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.memory import LOCAL, SHARED, SPACE_SHIFT
@@ -24,7 +25,6 @@ from toolkit.sass.machine import (
     CANCELLED,
     OK,
     UNLIMITED,
-    BoundLaunch,
     drive,
     faults_of,
     launched,

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from reports import text
 from toolkit.sass import machine
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
-from toolkit.sass.machine import SPACES, BoundLaunch, Run
+from toolkit.sass.machine import SPACES, Run
 from toolkit.sass.space import Buffer
 from toolkit.sass.system_calls import bad_free, beside_blocks, failed_assert
 from toolkit.sass.texture_faults import describe_texture_fault

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -16,7 +16,7 @@ from concurrent.futures import (
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import starmap
-from math import inf, prod
+from math import inf
 from threading import Event, current_thread, main_thread
 from time import monotonic
 from typing import Any
@@ -25,19 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import LaunchError
-from analysis.geometry import Geometry
 from analysis.sm import Streams
 from toolkit.sass.accesses import RecordedAccesses, recorded_accesses
 from toolkit.sass.atomics import Atomics, recorded_atomics
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.constant_pool import pool_of
 from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import Fault
-from toolkit.sass.isa.registry import Lowered
-from toolkit.sass.module_variables import CONSTANT_BANK, MemoryUse
+from toolkit.sass.module_variables import CONSTANT_BANK
 from toolkit.sass.origins import Origins, origins_of
 from toolkit.sass.printed import NOTHING_PRINTED, PrintedRecords, printed_records, text_of
-from toolkit.sass.regions import Regions
-from toolkit.sass.space import HEAP_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
+from toolkit.sass.space import HEAP_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, allocation_table
 from toolkit.sass.streams import Recorded, joined
 
 UNLIMITED = 1 << 62
@@ -58,72 +56,6 @@ UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP = range(8, 
 BAD_FREE, PARTIAL_WARP, NO_TEXTURE, SURFACE_BOUNDS, SURFACE_MISALIGNED = range(13, 18)
 DESCRIPTOR, PARTIAL_GROUP = range(18, 20)
 SPACES = ("global", "shared", "local", "constant")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
-    """Matrix whose lines are recorded as if its rows were `kept_pitch` bytes apart, not `pitch`."""
-
-    address: int
-    size_bytes: int
-    pitch: int
-    kept_pitch: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoundLaunch:
-    """A program with everything that a launch adds to it."""
-
-    lowered: Lowered
-    geometry: Geometry
-    banks: Mapping[int, NDArray[np.uint8]]
-    buffers: Sequence[Buffer]
-    shared_base: int
-    shared_bytes: int
-    local_bytes: int
-    in_order: bool  # blocks one after the other: their atomics then always meet in one order
-    cluster: tuple[int, int, int] = (1, 1, 1)  # blocks along each axis that run together
-    blocks_meet: bool = False  # a block may wait for what others write
-    most_resident: int = 1  # clusters that run at a time where they wait for each other
-    at_once: bool = False  # as many run from the beginning
-    most_accesses: int = 0  # to note of each worker's blocks; 0: none
-    most_steps: int = 0  # to keep of each worker's warps; 0: none
-    spread: Spread | None = None
-    notes_requests: bool = False  # the first of each instruction
-    regions: Regions | None = None  # where values come from is followed, with these regions
-    notes_work: bool = False  # of each block
-    heap_bytes: int = 0  # of malloc; 0: nothing calls it
-    use: MemoryUse | None = None  # what executed code did with the memory of the module
-    checks_products: bool = False  # and of proxy fences, by the sanitizer
-    checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
-    registers: int = 0  # of each thread at the start
-    textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
-    paces: NDArray[Any] | None = None  # of instructions (`core.PACE`): blocks run in time
-    quantum: int = 1  # ticks for which warps then run side by side
-    gives_up: bool = False  # a warp that polls in vain goes on, instead of a deadlock
-
-    @property
-    def cluster_blocks(self) -> int:
-        return prod(self.cluster)
-
-    @property
-    def clusters(self) -> int:
-        return self.geometry.blocks // self.cluster_blocks
-
-    def restore(self) -> None:
-        """Undo all stores to buffers, unless they are bound in place."""
-        for buffer in self.buffers:
-            if buffer.shared:
-                buffer.shared[1][:] = 0
-
-    def cluster_of(self, block: int) -> int:
-        """The number of the cluster, counted like blocks, that a block is in."""
-        found, stride = 0, 1
-        for extent, of_cluster in zip(self.geometry.grid, self.cluster, strict=True):
-            block, at = divmod(block, extent)
-            found += stride * (at // of_cluster)
-            stride *= extent // of_cluster
-        return found
 
 
 class FaultError(LaunchError):

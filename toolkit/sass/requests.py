@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from analysis.records.profile import FirstRequest
-from toolkit.sass.machine import BoundLaunch
+from toolkit.sass.bound_launch import BoundLaunch
 
 GLOBAL, SHARED = 0, 1  # as core.h numbers spaces
 SHARED_MEMORY = "shared"

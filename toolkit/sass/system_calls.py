@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from reports import text
 from toolkit.machine_code.instruction import Special
 from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import Fault
-from toolkit.sass.machine import BoundLaunch
 from toolkit.sass.printed import PrintedRecords
 from toolkit.sass.space import HEAP_WINDOW
 from toolkit.sass.translate import Translated, uses_heap, variables_of

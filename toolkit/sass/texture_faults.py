@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from reports import text
 from toolkit.sass import machine
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.texture import LAYERED, SURFACES, TEXTURES
-from toolkit.sass.machine import BoundLaunch
 from toolkit.sass.textures import FIRST_HANDLE, OF_MEMORY, OF_SURFACE
 from toolkit.sass.translate import Translated
 

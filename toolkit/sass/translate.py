@@ -25,12 +25,12 @@ from toolkit.machine_code.instruction import (
 from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.program import Linked, link
+from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import BRANCH_WAITS, SYSTEM_FUNCTIONS
 from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.isa.slots import refuse
-from toolkit.sass.machine import BoundLaunch
 from toolkit.sass.module_variables import (
     CONSTANT_BANK,
     WORD,
