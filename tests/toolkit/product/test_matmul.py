@@ -22,6 +22,7 @@ from tests.refusals import refusal
 from tests.toolkit.product import made_up_gpu
 from tests.toolkit.product.made_up_gpu import FIRST_CONTEXT, MadeUpGpu, TorchType, new
 from toolkit import matmul
+from toolkit.gpu import driver
 from toolkit.product import device, kept_recipes
 from toolkit.product import matmul as call
 from toolkit.product.recipe import Pointer, Recipe, Step
@@ -383,7 +384,7 @@ def test_a_failed_launch_leaves_a_workspace_that_is_zeroed_again(with_workspace)
     matmul(*pair)
     machine.gpu.fails["cuLaunchKernel"] = 700
     said = refusal(LaunchError, matmul, *pair)
-    assert said == "matmul: cuLaunchKernel: CUDA_ERROR_MADE_UP"
+    assert said == "cuLaunchKernel: CUDA_ERROR_MADE_UP"
     machine.gpu.fails.clear()
     matmul(*pair)
     assert machine.gpu.names().count("cuMemsetD8Async") == 2
@@ -393,7 +394,7 @@ def test_no_memory_for_a_workspace(with_workspace):
     machine = with_workspace()
     machine.gpu.fails["cuMemAlloc_v2"] = made_up_gpu.OUT_OF_MEMORY
     said = refusal(OutOfMemoryError, matmul, *arrays(machine))
-    assert said == "matmul: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY"
+    assert said == "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY"
 
 
 # Threads.
@@ -531,8 +532,8 @@ def test_strides_between_elements(idle):
 
 
 def test_without_a_driver(machine, monkeypatch):
-    monkeypatch.setattr(device, "driver_library", lambda: None)
-    device.driver.cache_clear()
+    monkeypatch.setattr(driver, "driver_library", lambda: None)
+    driver.driver.cache_clear()
     a, b = machine.torch.Tensor(numbers(M, K)), machine.torch.Tensor(numbers(K, N))
     assert "no NVIDIA driver" in refusal(UnavailableError, matmul, a, b)
 
@@ -554,7 +555,7 @@ def test_a_batch_that_no_grid_takes(idle):
 
 
 def test_an_old_driver(monkeypatch):
-    old = device.Driver(object())
+    old = driver.Driver(object())
     assert refusal(UnavailableError, lambda: old.cuStreamGetId) == (
         "the NVIDIA driver has no cuStreamGetId: install one of CUDA 12 or later"
     )
