@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product as product_of
 from math import inf
 from typing import Any
 
@@ -44,7 +45,6 @@ OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and w
 MOST_SPLITS = 64
 STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
-SHORT_DEPTH = 16  # of a phase of short_k.cu
 DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
 
 
@@ -103,6 +103,13 @@ RATES = {
     "128x32x32/8x8x4": Rate(alone=2104, together=3580, blocks=2),
     "32x128x32/4x8x2": Rate(alone=2051, together=5354, blocks=3),
     "32x32x64/4x8x8": Rate(alone=1572, together=3565, blocks=3),
+    "64x128x16/8x16x1": Rate(alone=3000, together=6050, blocks=4),
+    "128x64x16/8x16x1": Rate(alone=3000, together=6050, blocks=4),
+    "64x64x16/8x16x1": Rate(alone=2500, together=6200, blocks=8),
+    "64x64x32/8x16x2": Rate(alone=3000, together=6100, blocks=4),
+    "128x128x16/8x8x1": Rate(alone=3500, together=6600, blocks=2),
+    "128x64x16/8x8x1": Rate(alone=1900, together=6700, blocks=4),
+    "64x64x16/8x8x1": Rate(alone=1500, together=7265, blocks=8),
     "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
     "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
     "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
@@ -291,8 +298,8 @@ def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
 def _weigh_streams(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants, packing_s: float
 ) -> None:
-    workers = 2 * machine.sms
-    for rows in STREAMED_ROWS:
+    slots = 2 * machine.sms
+    for rows, workers in product_of(STREAMED_ROWS, (slots, 1)):
         bm, bn = 16 * rows, 128
         if streamed_bytes(rows) > machine.shared_bytes:
             continue
@@ -300,7 +307,9 @@ def _weigh_streams(
         depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
         share = STREAMED_SHARES[rows] / c.bulk_rate
         clocks = tiles * bm * bn * depth / (machine.lanes * share * machine.sms)
-        clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / workers)
+        if workers == 1:  # no tile is shared, and the last turn may be short
+            clocks *= ceil_div(tiles, slots) * slots / tiles
+        clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / slots)
         if shared := tiles % workers:
             clocks += c.worker_clocks + c.sum_of_worker_clocks * workers / shared
         seconds = max(clocks / machine.clock_hz, product.matrix_bytes / machine.dram)
@@ -316,7 +325,7 @@ def _weigh_few_rows(
     rows = next(n for n in ROWS_OF_FEW_ROWS if n >= min(product.m, product.n))
     groups = ceil_div(max(product.m, product.n), columns) * product.batch
     numbers = set()
-    for wanted in (1, machine.sms, 2 * machine.sms, 4 * machine.sms):
+    for wanted in (1, machine.sms, 2 * machine.sms, 3 * machine.sms, 4 * machine.sms):
         splits = max(1, min(wanted // groups, ceil_div(product.k, 2 * LEAST_DEPTH), MOST_SPLITS))
         depth = ceil_div(ceil_div(product.k, splits), LEAST_DEPTH) * LEAST_DEPTH
         numbers.add((ceil_div(product.k, depth), depth))
@@ -338,21 +347,17 @@ def _weigh_few_rows(
 def _weigh_short_k(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants
 ) -> None:
-    phases = ceil_div(product.k, SHORT_DEPTH)
-    for rows, columns in SHORT_TILES:
+    for rows, columns, depths in SHORT_TILES:
         bm, bn = 8 * rows, 32 * columns
         blocks = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
         most = 3 if rows * columns > 8 else 8  # on an SM, by registers
         together = min(most, ceil_div(blocks, machine.sms))
         rounds = blocks / (machine.sms * together) if blocks > machine.sms * most else 1.0
-        work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak
-        clocks = c.short_clocks + phases * max(c.short_phase_clocks, work)
-        clocks += together * c.short_store_clocks * bm * bn
         floor_s = product.matrix_bytes / machine.dram
-        found.append(
-            (
-                c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s),
-                short_k,
-                (rows, columns),
-            )
-        )
+        for depth in depths:
+            phases = ceil_div(product.k, depth)
+            work = together * bm * bn * depth / machine.lanes / c.short_share_of_peak
+            clocks = c.short_clocks + phases * max(c.short_phase_clocks, work)
+            clocks += together * c.short_store_clocks * bm * bn
+            seconds = c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s)
+            found.append((seconds, short_k, (rows, columns, depth)))

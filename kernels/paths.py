@@ -140,6 +140,13 @@ ANY_TILES = (
     Tile(bm=128, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
     Tile(bm=32, bn=128, bk=32, tm=4, tn=8, slices=2, stages=3),
     Tile(bm=32, bn=32, bk=64, tm=4, tn=8, slices=8, stages=3),
+    Tile(bm=64, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3),
+    Tile(bm=128, bn=64, bk=16, tm=8, tn=16, slices=1, stages=3),
+    Tile(bm=64, bn=64, bk=16, tm=8, tn=16, slices=1, stages=3),
+    Tile(bm=64, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3),
+    Tile(bm=128, bn=128, bk=16, tm=8, tn=8, slices=1, stages=3),
+    Tile(bm=128, bn=64, bk=16, tm=8, tn=8, slices=1, stages=3),
+    Tile(bm=64, bn=64, bk=16, tm=8, tn=8, slices=1, stages=3),
 )
 BULK_TILES = (
     Tile(bm=128, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=4, stages=4, is_bulk=True),
@@ -147,7 +154,9 @@ BULK_TILES = (
     Tile(bm=64, bn=32, bk=SPLIT_DEPTH, tm=8, tn=8, slices=8, stages=5, is_bulk=True),
     Tile(bm=96, bn=48, bk=SPLIT_DEPTH, tm=12, tn=12, slices=8, stages=5, is_bulk=True),
 )
-SHORT_TILES = ((8, 4), (4, 2), (2, 1))  # rows and columns of a thread of short_k.cu
+# Rows and columns of a thread of short_k.cu, and depths of K that it loads at a time: the deeper,
+# the fewer round trips to memory, and the more registers.
+SHORT_TILES = ((8, 4, (16, 32)), (4, 2, (16, 32, 64)), (2, 1, (16, 32, 64, 96)))
 STREAMED_ROWS = (8, 10)  # of a thread of streamed.cu
 STREAMED_STAGES = 3
 STREAMED_THREADS = 128
@@ -292,8 +301,11 @@ def few_rows(product: Product, splits: int, depth: int) -> Plan:
     )
 
 
-def short_k(product: Product, thread_rows: int, thread_columns: int) -> Plan:
-    """Tiles of 8 x 32 threads with a few elements each: tiny products, and a short K."""
+def short_k(product: Product, thread_rows: int, thread_columns: int, depth: int) -> Plan:
+    """Tiles of 8 x 32 threads with a few elements each: tiny products, and a short K.
+
+    `depth` of K are loaded at a time.
+    """
     bm, bn = 8 * thread_rows, 32 * thread_columns
     launch = PathLaunch(
         file="short_k.cu",
@@ -301,6 +313,7 @@ def short_k(product: Product, thread_rows: int, thread_columns: int) -> Plan:
         defines={
             "ROWS": thread_rows,
             "COLUMNS": thread_columns,
+            "DEPTH": depth,
             "A_ALONG_K": int(not product.transpose_a),
             "B_ALONG_K": int(product.transpose_b),
         },
@@ -315,7 +328,7 @@ def short_k(product: Product, thread_rows: int, thread_columns: int) -> Plan:
             *FACTORS,
         ),
     )
-    return Plan(label=f"short-k:{bm}x{bn}", launches=(launch,))
+    return Plan(label=f"short-k:{bm}x{bn}x{depth}", launches=(launch,))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -455,7 +468,10 @@ def sliced(product: Product, tile: Tile, splits: int) -> Plan:
 
 
 def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
-    """Bulk copies and stream-K; first a copy of what bulk copies cannot read."""
+    """Bulk copies and stream-K; first a copy of what bulk copies cannot read.
+
+    With one worker no tile is shared: each has a block.
+    """
     bm, bn = 16 * thread_rows, 128
     tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn)
     shared = tiles % workers
@@ -476,7 +492,9 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
         ),
     )
     return Plan(
-        label=f"bulk:{bm}x{bn}" + (",packed" if packed.launch else ""),
+        label=f"bulk:{bm}x{bn}"
+        + (",unshared" if workers == 1 else "")
+        + (",packed" if packed.launch else ""),
         launches=(*((packed.launch,) if packed.launch else ()), main),
         workspace_bytes=packed.end,
         zeroed_bytes=flags,

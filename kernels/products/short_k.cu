@@ -17,6 +17,9 @@
 #ifndef COLUMNS
 #define COLUMNS 4
 #endif
+#ifndef DEPTH
+#define DEPTH 16
+#endif
 #ifndef A_ALONG_K
 #define A_ALONG_K 1
 #endif
@@ -24,8 +27,10 @@
 #define B_ALONG_K 0
 #endif
 
-constexpr int THREADS = 256, WARPS = THREADS / 32, BM = WARPS * ROWS, BN = 32 * COLUMNS, DEPTH = 16;
-constexpr int PAD_A = 4, PAD_B = 1;
+constexpr int THREADS = 256, WARPS = THREADS / 32, BM = WARPS * ROWS, BN = 32 * COLUMNS;
+constexpr int STEPS = 16;  // of k at a time, behind K over zeros
+constexpr int PAD_A = ROWS < 4 ? ROWS : 4, PAD_B = 1;
+static_assert(DEPTH % STEPS == 0, "steps stay in the tiles");
 
 // A tile of DEPTH x X floats, [k][x]: all loads first, then all stores.
 template <bool ALONG_K, int X, int PAD>
@@ -64,22 +69,20 @@ sgemm_short_k(const float* __restrict__ A, const float* __restrict__ B, float* _
         copy_tile<B_ALONG_K, BN, PAD_B>(b, B + (B_ALONG_K ? size_t(first_col) * ldb + k : size_t(k) * ldb + first_col), ldb, N - first_col, K - k);
         __syncthreads();
         const int depth = min(DEPTH, K - k);
-        const auto step = [&](int kk) {
-            float rows[ROWS];
+        for (int first = 0; first < depth; first += STEPS) {
 #pragma unroll
-            for (int i = 0; i < ROWS; ++i) rows[i] = a[kk][own_row + i];  // the same address in all lanes
+            for (int step = 0; step < STEPS; ++step) {
+                const int kk = first + step;
+                float rows[ROWS];
 #pragma unroll
-            for (int j = 0; j < COLUMNS; ++j) {
-                const float column = b[kk][lane + 32 * j];
+                for (int i = 0; i < ROWS; ++i) rows[i] = a[kk][own_row + i];  // the same address in all lanes
 #pragma unroll
-                for (int i = 0; i < ROWS; ++i) sum[i][j] += rows[i] * column;
+                for (int j = 0; j < COLUMNS; ++j) {
+                    const float column = b[kk][lane + 32 * j];
+#pragma unroll
+                    for (int i = 0; i < ROWS; ++i) sum[i][j] += rows[i] * column;
+                }
             }
-        };
-        if (depth == DEPTH) {
-#pragma unroll
-            for (int kk = 0; kk < DEPTH; ++kk) step(kk);
-        } else {
-            for (int kk = 0; kk < depth; ++kk) step(kk);
         }
     }
     float* const c = C + size_t(first_row + own_row) * ldc + first_col + lane;

@@ -133,7 +133,7 @@ def test_slices_of_bulk_copies(tile, layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_short_k(layout):
     one = product(layout, m=37, n=45, k=23, batch=2, alpha=-1.0, beta=0.5)
-    check(one, short_k(one, 2, 1))
+    check(one, short_k(one, 2, 1, 16))
 
 
 @pytest.mark.exhaustive
@@ -141,7 +141,27 @@ def test_a_short_k(layout):
 @pytest.mark.parametrize("sizes", SHORT_TILES)
 def test_every_tile_of_a_short_k(sizes, layout):
     one = product(layout, m=70, n=140, k=33, ldc=141)
-    check(one, short_k(one, *sizes))
+    rows, columns, depths = sizes
+    for depth in depths:
+        check(one, short_k(one, rows, columns, depth))
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [lambda one: any_layout(one, ANY["32x32x64/4x8x8"], 2), lambda one: short_k(one, 2, 1, 64)],
+)
+def test_a_batch_side_by_side(plan):
+    """The heads of an attention: rows of all matrices are parts of one long row."""
+    heads = {"batch": 3, "lda": 3 * 72, "stride_a": 72, "ldb": 3 * 72, "stride_b": 72}
+    one = Product(m=33, n=20, k=72, transpose_b=True, **heads, ldc=3 * 20 + 1, stride_c=20)
+    check(one, plan(one))
+
+
+@pytest.mark.exhaustive
+def test_bulk_copies_of_a_batch_side_by_side():
+    heads = {"batch": 3, "lda": 3 * 72, "stride_a": 72, "ldb": 3 * 40, "stride_b": 40}
+    one = Product(m=70, n=40, k=72, **heads, ldc=3 * 40 + 1, stride_c=40)
+    check(one, sliced(one, BULK["64x32x64/8x8x8"], 1))
 
 
 def test_slices_of_a_shared_operand():
@@ -151,6 +171,7 @@ def test_slices_of_a_shared_operand():
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("rows", [8, 10])
-def test_workers_of_a_packed_product(rows):
+@pytest.mark.parametrize("workers", [168, 1])
+def test_workers_of_a_packed_product(rows, workers):
     one = Product(m=200, n=129, k=130, transpose_a=True, ldc=133, beta=0.5)
-    check(one, streamed(one, rows, 168))
+    check(one, streamed(one, rows, workers))
