@@ -17,7 +17,7 @@ from typing import Any
 from analysis.devices import Device
 from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
-from analysis.problem import FLOAT_BYTES
+from analysis.problem import FLOAT_BYTES, LARGEST_DIMENSION
 from kernels.paths import (
     ANY_TILES,
     BULK_TILES,
@@ -184,8 +184,7 @@ def candidates(
         _weigh_short_k(found, machine, product, constants)
     if machine.has_bulk:  # first those that leave most others out
         packing = _packing_s(machine, product, constants)
-        if product.batch == 1:
-            _weigh_streams(found, machine, product, constants, packing)
+        _weigh_streams(found, machine, product, constants, packing)
         _weigh_tiles(found, machine, product, constants, _BULK, packing, is_pruned)
     _weigh_tiles(found, machine, product, constants, _ANY, 0.0, is_pruned)
     return found
@@ -303,7 +302,9 @@ def _weigh_streams(
         bm, bn = 16 * rows, 128
         if streamed_bytes(rows) > machine.shared_bytes:
             continue
-        tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn)
+        if product.batch * ceil_div(product.m, bm) * bm >= LARGEST_DIMENSION:
+            continue  # the kernel counts the rows of all matrices
+        tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
         depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
         share = STREAMED_SHARES[rows] / c.bulk_rate
         clocks = tiles * bm * bn * depth / (machine.lanes * share * machine.sms)

@@ -395,10 +395,12 @@ def _packed(product: Product, begin: int) -> _Packed:
     )
 
 
-def _maps(
-    product: Product, packed: _Packed, bm: int, bn: int, *, batched: bool
-) -> tuple[TensorMapOf, TensorMapOf]:
-    """Maps of op(A) and op(B); `batched` ones have the matrices of the batch as a first axis."""
+def _batched(product: Product) -> dict[str, int]:
+    return {"BATCHED_A": int(product.stride_a != 0), "BATCHED_B": int(product.stride_b != 0)}
+
+
+def _maps(product: Product, packed: _Packed, bm: int, bn: int) -> tuple[TensorMapOf, TensorMapOf]:
+    """Maps of op(A) and op(B), with the matrices of the batch as a first axis."""
     found = []
     for place, shape, pitch, stride, box, swizzle in (
         (
@@ -418,11 +420,13 @@ def _maps(
             0,
         ),
     ):
-        first = ((product.batch if stride else 1,), (_stride_bytes(stride, pitch, shape[0]),), (1,))
-        sizes, strides, boxes = first if batched else ((), (), ())
         found.append(
             TensorMapOf(
-                place, (*sizes, *shape), (*strides, pitch * FLOAT_BYTES), (*boxes, *box), swizzle
+                place,
+                (product.batch if stride else 1, *shape),
+                (_stride_bytes(stride, pitch, shape[0]), pitch * FLOAT_BYTES),
+                (1, *box),
+                swizzle,
             )
         )
     return found[0], found[1]
@@ -438,11 +442,8 @@ def sliced(product: Product, tile: Tile, splits: int) -> Plan:
     tiles = ceil_div(product.m, tile.bm) * ceil_div(product.n, tile.bn)
     by_ticket, tickets, begin = _split_workspace(product, tile, tiles * product.batch, splits)
     packed = _packed(product, _aligned(begin))
-    map_a, map_b = _maps(product, packed, tile.bm, tile.bn, batched=True)
-    defines = tile.defines | {
-        "BATCHED_A": int(product.stride_a != 0),
-        "BATCHED_B": int(product.stride_b != 0),
-    }
+    map_a, map_b = _maps(product, packed, tile.bm, tile.bn)
+    defines = tile.defines | _batched(product)
     main = PathLaunch(
         file="sliced.cu",
         entry="sgemm_sliced",
@@ -473,21 +474,27 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
     With one worker no tile is shared: each has a block.
     """
     bm, bn = 16 * thread_rows, 128
-    tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn)
+    tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
     shared = tiles % workers
     flags = _aligned(4 * (workers + 1))
     packed = _packed(product, _aligned(flags + (workers * bm * bn * FLOAT_BYTES if shared else 0)))
-    map_a, map_b = _maps(product, packed, bm, bn, batched=False)
+    map_a, map_b = _maps(product, packed, bm, bn)
     main = PathLaunch(
         file="streamed.cu",
         entry="sgemm_streamed",
-        defines={"TM": thread_rows, "STAGES": STREAMED_STAGES, "WORKERS": workers},
+        defines={
+            "TM": thread_rows,
+            "STAGES": STREAMED_STAGES,
+            "WORKERS": workers,
+            **_batched(product),
+        },
         grid=(tiles - shared + (workers if shared else 0), 1, 1),
         block=STREAMED_THREADS,
         dynamic_shared_bytes=streamed_bytes(thread_rows),
         arguments=(
             *(map_a, map_b, Pointer("C")),
-            *map(np.int32, (product.m, product.n, product.k, product.ldc)),
+            *map(np.int32, (product.m, product.n, product.k, product.ldc, product.batch)),
+            np.int64(product.stride_c),
             *(*FACTORS, Pointer("workspace")),
         ),
     )

@@ -63,6 +63,10 @@ constexpr int RESIDENT = TM * TN >= 128 ? 256 : TM * TN >= 64 ? 512 : 768;  // t
 constexpr int BLOCKS = THREADS < RESIDENT ? RESIDENT / THREADS : 1;
 static_assert(BM % WM == 0 && BN % WN == 0 && BK % SLICES == 0 && BK % 8 == 0, "warps fill the tile, slices the phase");
 
+#ifndef FENCED
+#define FENCED (TM * TN >= 128)
+#endif
+
 struct Stage {
     float a[BK][BM + PAD];
     float b[BK][BN + PAD];
@@ -114,6 +118,7 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     float sum[TM][TN] = {};
 #pragma unroll
     for (int phase = 0; phase < STAGES - 1; ++phase) start(phase);
+    if (beta != 0.0f && tile.split == 0) prefetch(tile, C + blockIdx.z * stride_c, M, N, ldc);
     for (int phase = 0; phase < phases; ++phase) {
         // the tiles of this phase are complete, and those of the last one are not read any more
         asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
@@ -136,7 +141,7 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
                         const int j = i % 2 ? TN - 1 - step : step;  // to and fro
                         sum[i][j] += a[k % 2][i] * b[k % 2][j];
                     }
-                if (TM * TN >= 128) asm volatile("pmevent 0;");  // see rung 14
+                if (FENCED) asm volatile("pmevent 0;");  // see rung 14
             }
         }
     }

@@ -169,6 +169,12 @@ def test_slices_of_a_shared_operand():
     check(one, sliced(one, BULK["64x32x64/8x8x8"], 2))
 
 
+@pytest.mark.parametrize("workers", [pytest.param(12, marks=pytest.mark.exhaustive), 1])
+def test_bulk_copies_of_a_batch_in_large_tiles(workers):
+    one = Product(m=130, n=129, k=66, batch=3, ldc=131, beta=0.5, stride_a=0)
+    check(one, streamed(one, 8, workers))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("rows", [8, 10])
 @pytest.mark.parametrize("workers", [168, 1])
