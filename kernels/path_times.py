@@ -21,6 +21,7 @@ from analysis.problem import FLOAT_BYTES, LARGEST_DIMENSION
 from kernels.paths import (
     ANY_TILES,
     BULK_TILES,
+    CHUNK,
     COLUMNS_OF_FEW_ROWS,
     MOST_ROWS,
     MOST_SHORT_K,
@@ -58,12 +59,16 @@ class Constants:
 
     launch_s: float = 4.7e-08
     second_launch_s: float = 4.21e-06
-    block_clocks: float = 3520.0  # of a block of any_layout.cu: first copies, last sums
+    first_clocks: float = 3040.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 280.0  # of each block of any_layout.cu
     bulk_block_clocks: float = 2540.0
-    store_clocks: float = 0.644  # per element of a tile
-    slice_clocks: float = 0.00772  # per element of a tile and slice
-    ticket_clocks: float = 2920.0
-    ticket_bytes_per_clock: float = 38.0  # of the block that adds the sums of others
+    store_clocks: float = 0.3  # per element of a tile
+    slice_clocks: float = 0.03  # per element of a tile and slice
+    copy_clocks: float = 0.0337  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0362  # per float that is copied from rows along k
+    ticket_clocks: float = 2080.0
+    ticket_bytes_per_clock: float = 20.4  # of the block that adds the sums of others
+    sums_share: float = 0.31  # of the bandwidth of L2, of the launch that adds the sums of splits
     worker_clocks: float = 31900.0
     sum_of_worker_clocks: float = 64.5
     few_clocks: float = 3550.0
@@ -77,8 +82,10 @@ class Constants:
     short_store_clocks: float = 0.0449
     pack_share: float = 2.09  # of the bandwidth of DRAM
     dram_share: float = 0.475
-    any_rate: float = 1.0  # clocks of a phase, over those predicted
-    bulk_rate: float = 1.1
+    #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
+    any_rates: tuple[float, ...] = (1.0,) * len(ANY_TILES)
+    bulk_rates: tuple[float, ...] = (1.1,) * len(BULK_TILES)
+    streamed_rates: tuple[float, ...] = (1.1,) * len(STREAMED_ROWS)
 
 
 CONSTANTS = Constants()
@@ -95,28 +102,25 @@ class Rate:
 
 # Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture.
 RATES = {
-    "128x128x16/8x16x1": Rate(alone=4703, together=6561, blocks=2),
-    "128x64x32/8x16x2": Rate(alone=4978, together=6270, blocks=2),
-    "64x128x32/8x16x2": Rate(alone=4726, together=6046, blocks=2),
-    "64x64x32/8x8x4": Rate(alone=2015, together=3543, blocks=2),
-    "64x32x64/8x8x8": Rate(alone=2177, together=3638, blocks=2),
-    "128x32x32/8x8x4": Rate(alone=2104, together=3580, blocks=2),
-    "32x128x32/4x8x2": Rate(alone=2051, together=5354, blocks=3),
-    "32x32x64/4x8x8": Rate(alone=1572, together=3565, blocks=3),
-    "64x128x16/8x16x1": Rate(alone=3000, together=6050, blocks=4),
-    "128x64x16/8x16x1": Rate(alone=3000, together=6050, blocks=4),
-    "64x64x16/8x16x1": Rate(alone=2500, together=6200, blocks=8),
-    "64x64x32/8x16x2": Rate(alone=3000, together=6100, blocks=4),
-    "128x128x16/8x8x1": Rate(alone=3500, together=6600, blocks=2),
-    "128x64x16/8x8x1": Rate(alone=1900, together=6700, blocks=4),
-    "64x64x16/8x8x1": Rate(alone=1500, together=7265, blocks=8),
+    "64x128x16/8x8x1": Rate(alone=3131, together=5745, blocks=4),
+    "128x64x16/8x8x1": Rate(alone=2101, together=6273, blocks=4),
+    "64x64x16/4x8x1": Rate(alone=918, together=5399, blocks=6),
+    "64x128x16/8x16x1": Rate(alone=3372, together=6273, blocks=4),
+    "128x64x16/8x16x1": Rate(alone=3485, together=6606, blocks=4),
+    "128x64x32/8x16x2": Rate(alone=3776, together=6400, blocks=2),
+    "32x128x32/4x8x2": Rate(alone=1995, together=5699, blocks=3),
+    "64x64x32/8x8x4": Rate(alone=1884, together=3489, blocks=2),
+    "128x32x32/8x8x4": Rate(alone=2052, together=3800, blocks=2),
+    "64x32x32/8x8x4": Rate(alone=1111, together=3800, blocks=4),
+    "32x32x32/4x8x4": Rate(alone=557, together=3275, blocks=6),
+    "32x32x64/4x8x8": Rate(alone=1153, together=3391, blocks=3),
     "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
     "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
     "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
     "96x48x64/12x12x8": Rate(alone=3097, together=3097, blocks=1),
 }
 STREAMED_SHARES = {8: 0.88, 10: 0.91}  # of the peak, rungs 16 and 18
-SPLITS = (1, 2, 3, 4, 6, 8)  # that are tried beside those that fill the SMs
+SPLITS = (1, 2, 3, 4, 6, 8)  # that are weighed beside those that fill the SMs
 
 # Estimated seconds, the function that makes the launches, and its arguments behind the product.
 Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
@@ -194,12 +198,20 @@ def _capability(device: Device) -> int:
     return int(device.sm_arch.removeprefix("sm_"))
 
 
+def _work(tile: tuple[Any, ...]) -> float:
+    work: float = tile[0]
+    return work
+
+
 def _seconds(candidate: Candidate) -> float:
     return candidate[0]
 
 
 def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], suffix: str) -> list[Any]:
-    """What an estimate needs of each tile, in the order in which it is unpacked."""
+    """What an estimate needs of each tile, in the order in which it is unpacked.
+
+    Clocks are of one k.
+    """
     found = []
     for tile in tiles:
         rate = RATES.get(tile.name + suffix) or RATES[tile.name]
@@ -210,9 +222,11 @@ def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], suffix: str) -> li
                 tile.bm,
                 tile.bn,
                 tile.bk,
-                tile.slices - 1,
-                rate.alone,
-                rate.together,
+                (tile.bk if tile.is_bulk else CHUNK * tile.slices),  # of which k is a multiple
+                tile.bm * tile.bn,
+                tile.slices if tile.slices > 1 else 0,
+                rate.alone / tile.bk,
+                rate.together / tile.bk / rate.blocks,
                 rate.blocks,
             )
         )
@@ -232,56 +246,81 @@ def _weigh_tiles(
     packing_s: float,
     is_pruned: bool,
 ) -> None:
-    """Add an estimate for each tile and number of splits.
+    """Add an estimate for each tile and number of splits, of the quickest loops first.
 
-    SMs run rounds of blocks that take equally long; the last round may have fewer blocks on an SM.
+    Blocks of an SM share its time. The SMs run turns of as many blocks as fit, and a last one of
+    fewer, in which a block cannot be faster than alone.
     """
-    m, n, k, batch, sms, clock_hz = (
-        *(product.m, product.n, product.k, product.batch),
-        machine.sms,
-        machine.clock_hz,
-    )
-    start_s, memory_s = c.launch_s + packing_s, product.matrix_bytes / machine.dram
-    best = min(map(_seconds, found), default=inf) if is_pruned else inf
+    m, n, k, batch = product.m, product.n, product.k, product.batch
+    sms, clock_hz = machine.sms, machine.clock_hz
     is_bulk = rows is _BULK
+    start_s = c.launch_s + packing_s + c.first_clocks / clock_hz
+    memory_s = product.matrix_bytes / machine.dram
+    best = min(map(_seconds, found), default=inf) if is_pruned else inf
     block_clocks = c.bulk_block_clocks if is_bulk else c.block_clocks
-    scale = c.bulk_rate if is_bulk else c.any_rate
-    for make, tile, bm, bn, bk, slices, predicted_alone, predicted, resident in rows:
-        alone, together = scale * predicted_alone, scale * predicted
-        tiles = -(-m // bm) * -(-n // bn) * batch
-        phases, elements, slots = -(-k // bk), bm * bn, sms * resident
+    more_a, more_b = (0.0, 0.0) if is_bulk else _more_clocks(product, c)
+    least = []  # clocks with all SMs busy
+    for row, scale in zip(rows, c.bulk_rates if is_bulk else c.any_rates, strict=True):
+        _, _, bm, bn, _, _, elements, slices, _, shared, _ = row
+        more = bm * more_a + bn * more_b
         each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
+        tiles = -(-m // bm) * -(-n // bn) * batch
+        work = tiles * (each + k * (scale * shared + more))
+        least.append((work, tiles, each, more, scale, row))
+    if is_pruned:
+        least.sort(key=_work)
+    for work, tiles, each, more, scale, row in least:
+        if start_s + max(work / sms / clock_hz, memory_s) >= best:
+            break
+        make, tile, _, _, bk, step, elements, _, alone, shared, resident = row
         if tile.shared_bytes > machine.shared_bytes:
             continue
-        if start_s + max(memory_s, tiles * phases * together / slots / clock_hz) >= best:
-            continue
-        numbers = {1}
-        if tiles < 4 * slots:
-            most = min(phases, MOST_SPLITS)
-            numbers.update(s for s in SPLITS if s <= most)
-            numbers.update(max(1, min(most, one // tiles)) for one in (sms, slots, 2 * slots))
-        for splits in numbers:
-            blocks, depth, seconds = tiles * splits, -(-phases // splits), start_s
-            full, rest = divmod(blocks, slots)
-            clocks = full * (depth * together + each)
+        alone, shared = scale * alone + more, scale * shared + more
+        slots, phases = sms * resident, -(-k // bk)
+        for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
+            blocks = tiles * splits
+            depth = -(-k // step) * step if splits == 1 else -(-phases // splits) * bk
+            turns, rest = divmod(blocks, slots)
+            clocks = turns * resident * (each + depth * shared)
             if rest:
-                on_one = -(-rest // sms)
-                rate = (
-                    alone
-                    if on_one == 1
-                    else alone + (together - alone) * (on_one - 1) / (resident - 1)
-                )
-                clocks += depth * rate + each
+                together = -(-rest // sms)
+                clocks += together * each + depth * max(alone, together * shared)
+            seconds = start_s
             if splits > MOST_TICKETED:
-                seconds += c.second_launch_s + 2 * FLOAT_BYTES * blocks * elements / machine.l2
+                bytes_of_sums = 2 * FLOAT_BYTES * blocks * elements
+                seconds += c.second_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
             elif splits > 1:
-                clocks += (
-                    c.ticket_clocks + splits * FLOAT_BYTES * elements / c.ticket_bytes_per_clock
-                )
+                bytes_of_sums = splits * FLOAT_BYTES * elements
+                clocks += c.ticket_clocks + bytes_of_sums / c.ticket_bytes_per_clock
             seconds += max(clocks / clock_hz, memory_s)
             found.append((seconds, make, (tile, splits)))
             if is_pruned and seconds < best:
                 best = seconds
+
+
+def _more_clocks(product: Product, c: Constants) -> tuple[float, float]:
+    """Clocks per k and row of A, and column of B, beyond those of the rates.
+
+    They are predicted for an A along k, by single floats, and a B by four.
+    """
+    a_along, b_along = not product.transpose_a, product.transpose_b
+    a_copies = 0.25 if not a_along and product.a.in_quads else 1.0
+    b_copies = 0.25 if not b_along and product.b.in_quads else 1.0
+    return (
+        c.copy_clocks * (a_copies - 1.0) + c.along_clocks * (a_along - 1),
+        c.copy_clocks * (b_copies - 0.25) + c.along_clocks * b_along,
+    )
+
+
+def _splits(tiles: int, sms: int, slots: int, phases: int) -> list[int]:
+    """Numbers of splits that are weighed: small ones, and those that fill the SMs."""
+    most = min(phases, MOST_SPLITS, 4 * slots // tiles)
+    numbers = [one for one in SPLITS if one <= most] or [1]
+    for blocks in (sms, slots, 2 * slots):
+        splits = blocks // tiles
+        if splits > 1 and splits not in SPLITS:
+            numbers.append(min(splits, most))
+    return numbers
 
 
 def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
@@ -298,7 +337,8 @@ def _weigh_streams(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants, packing_s: float
 ) -> None:
     slots = 2 * machine.sms
-    for rows, workers in product_of(STREAMED_ROWS, (slots, 1)):
+    rates = zip(STREAMED_ROWS, c.streamed_rates, strict=True)
+    for (rows, rate), workers in product_of(rates, (slots, 1)):
         bm, bn = 16 * rows, 128
         if streamed_bytes(rows) > machine.shared_bytes:
             continue
@@ -306,7 +346,7 @@ def _weigh_streams(
             continue  # the kernel counts the rows of all matrices
         tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
         depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
-        share = STREAMED_SHARES[rows] / c.bulk_rate
+        share = STREAMED_SHARES[rows] / rate
         clocks = tiles * bm * bn * depth / (machine.lanes * share * machine.sms)
         if workers == 1:  # no tile is shared, and the last turn may be short
             clocks *= ceil_div(tiles, slots) * slots / tiles

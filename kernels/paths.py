@@ -23,6 +23,7 @@ from kernels.tilings import BULK_DEPTH, SPLIT_DEPTH
 Operand = Literal["A", "B", "C", "workspace"]
 _INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 
+CHUNK = 8  # k of a slice that any_layout.cu computes at a time, at the end of K too
 PAD = 4  # floats behind a row of a tile in shared memory, any_layout.cu
 COLUMNS_OF_FEW_ROWS = {True: 32, False: 128}  # of a block, by whether B is stored along k
 MOST_ROWS = 8  # of few_rows.cu
@@ -107,6 +108,9 @@ class Tile:
     slices: int
     stages: int
     is_bulk: bool = False
+    #: Whether nothing is moved from a k to the next, as in rung 14: it pays where sums fill the
+    #: registers, and else for some tiles.
+    fenced: bool = False
     name: str = field(init=False)
     threads: int = field(init=False)
     shared_bytes: int = field(init=False)
@@ -122,8 +126,9 @@ class Tile:
 
     @property
     def defines(self) -> dict[str, int]:
-        names = ("bm", "bn", "tm", "tn", "slices", "stages") + (() if self.is_bulk else ("bk",))
-        return {name.upper(): getattr(self, name) for name in names}
+        names: tuple[str, ...] = ("bm", "bn", "tm", "tn", "slices", "stages")
+        names += () if self.is_bulk else ("bk", "fenced")
+        return {name.upper(): int(getattr(self, name)) for name in names}
 
     @property
     def quads(self) -> int:
@@ -132,21 +137,18 @@ class Tile:
 
 
 ANY_TILES = (
-    Tile(bm=128, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3),
-    Tile(bm=128, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3),
-    Tile(bm=64, bn=128, bk=32, tm=8, tn=16, slices=2, stages=3),
-    Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=4, stages=3),
-    Tile(bm=64, bn=32, bk=64, tm=8, tn=8, slices=8, stages=3),
-    Tile(bm=128, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
+    Tile(bm=64, bn=128, bk=16, tm=8, tn=8, slices=1, stages=3),
+    Tile(bm=128, bn=64, bk=16, tm=8, tn=8, slices=1, stages=3, fenced=True),
+    Tile(bm=64, bn=64, bk=16, tm=4, tn=8, slices=1, stages=3),
+    Tile(bm=64, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3, fenced=True),
+    Tile(bm=128, bn=64, bk=16, tm=8, tn=16, slices=1, stages=3, fenced=True),
+    Tile(bm=128, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3, fenced=True),
     Tile(bm=32, bn=128, bk=32, tm=4, tn=8, slices=2, stages=3),
+    Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=4, stages=3),
+    Tile(bm=128, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
+    Tile(bm=64, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
+    Tile(bm=32, bn=32, bk=32, tm=4, tn=8, slices=4, stages=3),
     Tile(bm=32, bn=32, bk=64, tm=4, tn=8, slices=8, stages=3),
-    Tile(bm=64, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3),
-    Tile(bm=128, bn=64, bk=16, tm=8, tn=16, slices=1, stages=3),
-    Tile(bm=64, bn=64, bk=16, tm=8, tn=16, slices=1, stages=3),
-    Tile(bm=64, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3),
-    Tile(bm=128, bn=128, bk=16, tm=8, tn=8, slices=1, stages=3),
-    Tile(bm=128, bn=64, bk=16, tm=8, tn=8, slices=1, stages=3),
-    Tile(bm=64, bn=64, bk=16, tm=8, tn=8, slices=1, stages=3),
 )
 BULK_TILES = (
     Tile(bm=128, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=4, stages=4, is_bulk=True),
@@ -156,7 +158,7 @@ BULK_TILES = (
 )
 # Rows and columns of a thread of short_k.cu, and depths of K that it loads at a time: the deeper,
 # the fewer round trips to memory, and the more registers.
-SHORT_TILES = ((8, 4, (16, 32)), (4, 2, (16, 32, 64)), (2, 1, (16, 32, 64, 96)))
+SHORT_TILES = ((8, 4, (16,)), (4, 2, (16, 32)), (2, 1, (16, 64)))
 STREAMED_ROWS = (8, 10)  # of a thread of streamed.cu
 STREAMED_STAGES = 3
 STREAMED_THREADS = 128

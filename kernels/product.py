@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from analysis.errors import ShapeError
 from analysis.problem import FLOAT_BYTES, FLOP_PER_FMA, LARGEST_DIMENSION, Gemm
@@ -105,17 +106,17 @@ class Product:
         layout = "".join("T" if one else "N" for one in (self.transpose_a, self.transpose_b))
         return f"{batch}{self.m}x{self.n}x{self.k} {layout}"
 
-    @property
+    @cached_property
     def a(self) -> Matrix:
         rows, columns = (self.k, self.m) if self.transpose_a else (self.m, self.k)
         return self._matrix(rows, columns, self.lda, self.stride_a, self.alignments[0])
 
-    @property
+    @cached_property
     def b(self) -> Matrix:
         rows, columns = (self.n, self.k) if self.transpose_b else (self.k, self.n)
         return self._matrix(rows, columns, self.ldb, self.stride_b, self.alignments[1])
 
-    @property
+    @cached_property
     def c(self) -> Matrix:
         return self._matrix(self.m, self.n, self.ldc, self.stride_c, self.alignments[2])
 

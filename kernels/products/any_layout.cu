@@ -36,6 +36,9 @@
 #ifndef STAGES
 #define STAGES 3
 #endif
+#ifndef FENCED
+#define FENCED 1
+#endif
 #ifndef A_ALONG_K
 #define A_ALONG_K 1
 #endif
@@ -53,19 +56,13 @@ constexpr int LANES_M = 8, LANES_N = 4;
 constexpr int WM = TM * LANES_M, WN = TN * LANES_N;  // of a warp
 constexpr int SLICE = (BM / TM) * (BN / TN), THREADS = SLICE * SLICES, WARPS = THREADS / 32;
 constexpr int DEPTH = BK / SLICES;  // of a slice in a phase
-#ifndef CHUNK
-#define CHUNK (DEPTH < 8 ? DEPTH : 8)
-#endif
+constexpr int CHUNK = DEPTH < 8 ? DEPTH : 8;  // k of a slice between branches: the last phase ends with K
 constexpr int PAD = 4;  // floats: 8 k times 4 rows or columns, which a warp stores together, are in 32 banks
 constexpr int BAND = 8, TOGETHER = 4, QUADS = TM * TN / 4;
 constexpr bool DEALT_OUT = false;
 constexpr int RESIDENT = TM * TN >= 128 ? 256 : TM * TN >= 64 ? 512 : 768;  // threads of an SM, by registers
 constexpr int BLOCKS = THREADS < RESIDENT ? RESIDENT / THREADS : 1;
 static_assert(BM % WM == 0 && BN % WN == 0 && BK % SLICES == 0 && BK % 8 == 0, "warps fill the tile, slices the phase");
-
-#ifndef FENCED
-#define FENCED (TM * TN >= 128)
-#endif
 
 struct Stage {
     float a[BK][BM + PAD];
@@ -128,7 +125,6 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
         const int left = K - (begin + phase) * BK, end_of_slice = min(k_of_slice + DEPTH, left);
         read(tiles, k_of_slice, 0);
         start(phase + STAGES - 1);
-        // the last phase ends with K, and not with its tiles
 #pragma unroll 1
         for (; k_of_slice < end_of_slice; k_of_slice += CHUNK) {
 #pragma unroll
