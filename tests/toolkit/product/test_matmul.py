@@ -582,6 +582,24 @@ def test_a_recipe_has_no_address_and_can_be_kept(idle):
     assert recipe.steps[-1].entry == "strided_copy"
 
 
+def test_the_heads_of_an_attention_are_read_in_place(idle):
+    heads, tokens, size = 4, 10, 16
+    strides = (size, heads * size, 1)  # of (heads, tokens, size) in rows of all heads
+    layout = toolkit.product.operands.layout_of(
+        *(
+            toolkit.product.operands.View(name, shape, strides, 16)
+            for name, shape, strides in (
+                ("a", (heads, tokens, size), strides),
+                ("b", (heads, size, tokens), (size, 1, heads * size)),
+                ("out", (heads, tokens, tokens), (tokens, heads * tokens, 1)),
+            )
+        )
+    )
+    recipe = kept_recipes.recipe_of(layout, device.facts_of(0))
+    assert not any(recipe.copies_bytes)
+    assert "strided_copy" not in [step.entry for step in recipe.steps]
+
+
 def test_the_import_of_the_toolkit_stays_light():
     assert toolkit._HOMES["matmul"] == "toolkit.product.matmul"
     assert "float32" in toolkit.matmul.__doc__
