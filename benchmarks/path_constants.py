@@ -23,7 +23,7 @@ from kernels.path_times import CONSTANTS, Constants, candidates
 from kernels.product import Product
 from validation.products.law import products
 
-TURNS = 14
+TURNS = 12
 FIRST_STEP, LATER = 0.2, 0.75  # relative change of a constant, and its factor from turn to turn
 NEAR, FAR_WEIGHT = 1.3, 0.2  # candidates that take so much longer than the fastest count less
 MOST_ERROR = 0.5  # of a logarithm: larger ones are no reason to change a constant

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product as product_of
 from math import inf
 from typing import Any
 
@@ -43,7 +42,7 @@ from kernels.product import Product
 from kernels.tilings import BULK_DEPTH
 
 OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and with bulk copies
-MOST_SPLITS = 64
+MOST_SPLITS, MOST_SPLITS_OF_FEW_ROWS = 64, 128
 STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
@@ -53,39 +52,52 @@ DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device
 class Constants:
     """What sizes and loop rates do not say. Clocks are of an SM.
 
-    Fitted on the products of the law with even numbers, evaluated on the others
-    (docs/decisions/0080-paths-for-every-product.md).
+    `python -m benchmarks.path_constants` fits them on the products of the law with even numbers, and
+    evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
     """
 
-    launch_s: float = 4.7e-08
-    second_launch_s: float = 4.21e-06
-    first_clocks: float = 3040.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 280.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 2540.0
-    store_clocks: float = 0.3  # per element of a tile
-    slice_clocks: float = 0.03  # per element of a tile and slice
-    copy_clocks: float = 0.0337  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0362  # per float that is copied from rows along k
-    ticket_clocks: float = 2080.0
-    ticket_bytes_per_clock: float = 20.4  # of the block that adds the sums of others
-    sums_share: float = 0.31  # of the bandwidth of L2, of the launch that adds the sums of splits
-    worker_clocks: float = 31900.0
-    sum_of_worker_clocks: float = 64.5
-    few_clocks: float = 3550.0
-    few_bytes_per_clock: float = 8.05  # of a block
+    launch_s: float = 5.6e-08
+    second_launch_s: float = 5.13e-06
+    first_clocks: float = 3320.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 263.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 1800.0
+    store_clocks: float = 0.373  # per element of a tile
+    slice_clocks: float = 0.0434  # per element of a tile and slice
+    copy_clocks: float = 0.0339  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0353  # per float that is copied from rows along k
+    ticket_clocks: float = 2770.0
+    ticket_bytes_per_clock: float = 23.2  # of the block that adds the sums of others
+    sums_share: float = 0.652  # of the bandwidth of L2, of the launch that adds the sums of splits
+    worker_clocks: float = 27100.0
+    sum_of_worker_clocks: float = 110.0
+    few_clocks: float = 3730.0
+    few_bytes_per_clock: float = 6.62  # of a block
     few_sm_bytes_per_clock: float = 36.4
-    few_row_clocks: float = 518.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.513
-    short_clocks: float = 3510.0
-    short_phase_clocks: float = 317.0
-    short_share_of_peak: float = 0.282
-    short_store_clocks: float = 0.0449
-    pack_share: float = 2.09  # of the bandwidth of DRAM
-    dram_share: float = 0.475
+    few_row_clocks: float = 442.0  # per row of a block: its part of A, and its sums
+    few_share_of_peak: float = 0.351
+    short_clocks: float = 3150.0
+    short_phase_clocks: float = 372.0
+    short_share_of_peak: float = 0.261
+    short_store_clocks: float = 0.0374
+    pack_share: float = 1.46  # of the bandwidth of DRAM
+    dram_share: float = 0.668
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
-    any_rates: tuple[float, ...] = (1.0,) * len(ANY_TILES)
-    bulk_rates: tuple[float, ...] = (1.1,) * len(BULK_TILES)
-    streamed_rates: tuple[float, ...] = (1.1,) * len(STREAMED_ROWS)
+    any_rates: tuple[float, ...] = (
+        0.909,
+        0.921,
+        0.902,
+        0.971,
+        0.961,
+        0.964,
+        0.991,
+        0.95,
+        0.919,
+        0.936,
+        0.889,
+        0.908,
+    )
+    bulk_rates: tuple[float, ...] = (1.09, 1.02, 1.03, 1.06)
+    streamed_rates: tuple[float, ...] = (1.19, 1.23)
 
 
 CONSTANTS = Constants()
@@ -102,18 +114,18 @@ class Rate:
 
 # Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture.
 RATES = {
-    "64x128x16/8x8x1": Rate(alone=3131, together=5745, blocks=4),
-    "128x64x16/8x8x1": Rate(alone=2101, together=6273, blocks=4),
-    "64x64x16/4x8x1": Rate(alone=918, together=5399, blocks=6),
-    "64x128x16/8x16x1": Rate(alone=3372, together=6273, blocks=4),
-    "128x64x16/8x16x1": Rate(alone=3485, together=6606, blocks=4),
-    "128x64x32/8x16x2": Rate(alone=3776, together=6400, blocks=2),
-    "32x128x32/4x8x2": Rate(alone=1995, together=5699, blocks=3),
-    "64x64x32/8x8x4": Rate(alone=1884, together=3489, blocks=2),
-    "128x32x32/8x8x4": Rate(alone=2052, together=3800, blocks=2),
-    "64x32x32/8x8x4": Rate(alone=1111, together=3800, blocks=4),
-    "32x32x32/4x8x4": Rate(alone=557, together=3275, blocks=6),
-    "32x32x64/4x8x8": Rate(alone=1153, together=3391, blocks=3),
+    "64x128x16/8x8x1": Rate(alone=1959, together=6637, blocks=4),
+    "128x64x16/8x8x1": Rate(alone=2135, together=6682, blocks=4),
+    "64x64x16/4x8x1": Rate(alone=1463, together=5879, blocks=6),
+    "64x128x16/8x16x1": Rate(alone=3371, together=6308, blocks=4),
+    "128x64x16/8x16x1": Rate(alone=3508, together=6650, blocks=4),
+    "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
+    "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
+    "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
+    "128x32x32/8x8x4": Rate(alone=2372, together=4108, blocks=2),
+    "64x32x32/8x8x4": Rate(alone=1369, together=4004, blocks=4),
+    "32x32x32/4x8x4": Rate(alone=962, together=3692, blocks=6),
+    "32x32x64/4x8x8": Rate(alone=1426, together=3873, blocks=3),
     "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
     "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
     "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
@@ -336,9 +348,8 @@ def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
 def _weigh_streams(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants, packing_s: float
 ) -> None:
-    slots = 2 * machine.sms
-    rates = zip(STREAMED_ROWS, c.streamed_rates, strict=True)
-    for (rows, rate), workers in product_of(rates, (slots, 1)):
+    workers = 2 * machine.sms
+    for rows, rate in zip(STREAMED_ROWS, c.streamed_rates, strict=True):
         bm, bn = 16 * rows, 128
         if streamed_bytes(rows) > machine.shared_bytes:
             continue
@@ -348,9 +359,7 @@ def _weigh_streams(
         depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
         share = STREAMED_SHARES[rows] / rate
         clocks = tiles * bm * bn * depth / (machine.lanes * share * machine.sms)
-        if workers == 1:  # no tile is shared, and the last turn may be short
-            clocks *= ceil_div(tiles, slots) * slots / tiles
-        clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / slots)
+        clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / workers)
         if shared := tiles % workers:
             clocks += c.worker_clocks + c.sum_of_worker_clocks * workers / shared
         seconds = max(clocks / machine.clock_hz, product.matrix_bytes / machine.dram)
@@ -367,14 +376,16 @@ def _weigh_few_rows(
     groups = ceil_div(max(product.m, product.n), columns) * product.batch
     numbers = set()
     for wanted in (1, machine.sms, 2 * machine.sms, 3 * machine.sms, 4 * machine.sms):
-        splits = max(1, min(wanted // groups, ceil_div(product.k, 2 * LEAST_DEPTH), MOST_SPLITS))
+        most = min(ceil_div(product.k, 2 * LEAST_DEPTH), MOST_SPLITS_OF_FEW_ROWS)
+        splits = max(1, min(wanted // groups, most))
         depth = ceil_div(ceil_div(product.k, splits), LEAST_DEPTH) * LEAST_DEPTH
         numbers.add((ceil_div(product.k, depth), depth))
     for splits, depth in numbers:
         blocks = groups * splits
         together = min(2 if rows > 4 else 3, ceil_div(blocks, machine.sms))
         rounds = ceil_div(blocks, machine.sms * together)
-        size = columns * min(depth, product.k) * FLOAT_BYTES
+        width = min(columns, max(product.m, product.n))
+        size = width * min(depth, product.k) * FLOAT_BYTES
         reading = size / min(c.few_bytes_per_clock, c.few_sm_bytes_per_clock / together)
         adding = together * columns * depth * rows / machine.lanes / c.few_share_of_peak
         clocks = rounds * (c.few_clocks + c.few_row_clocks * rows + max(reading, adding))
@@ -398,7 +409,7 @@ def _weigh_short_k(
         for depth in depths:
             phases = ceil_div(product.k, depth)
             work = together * bm * bn * depth / machine.lanes / c.short_share_of_peak
-            clocks = c.short_clocks + phases * max(c.short_phase_clocks, work)
+            clocks = c.short_clocks + phases * (c.short_phase_clocks + work)
             clocks += together * c.short_store_clocks * bm * bn
             seconds = c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s)
             found.append((seconds, short_k, (rows, columns, depth)))

@@ -39,6 +39,9 @@
 #ifndef FENCED
 #define FENCED 1
 #endif
+#ifndef PREFETCHED
+#define PREFETCHED 1
+#endif
 #ifndef A_ALONG_K
 #define A_ALONG_K 1
 #endif
@@ -115,7 +118,7 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     float sum[TM][TN] = {};
 #pragma unroll
     for (int phase = 0; phase < STAGES - 1; ++phase) start(phase);
-    if (beta != 0.0f && tile.split == 0) prefetch(tile, C + blockIdx.z * stride_c, M, N, ldc);
+    if (PREFETCHED && beta != 0.0f && tile.split == 0) prefetch(tile, C + blockIdx.z * stride_c, M, N, ldc);
     for (int phase = 0; phase < phases; ++phase) {
         // the tiles of this phase are complete, and those of the last one are not read any more
         asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");

@@ -169,15 +169,13 @@ def test_slices_of_a_shared_operand():
     check(one, sliced(one, BULK["64x32x64/8x8x8"], 2))
 
 
-@pytest.mark.parametrize("workers", [pytest.param(12, marks=pytest.mark.exhaustive), 1])
-def test_bulk_copies_of_a_batch_in_large_tiles(workers):
+def test_bulk_copies_of_a_batch_in_large_tiles():
     one = Product(m=130, n=129, k=66, batch=3, ldc=131, beta=0.5, stride_a=0)
-    check(one, streamed(one, 8, workers))
+    check(one, streamed(one, 8, 12))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("rows", [8, 10])
-@pytest.mark.parametrize("workers", [168, 1])
-def test_workers_of_a_packed_product(rows, workers):
+def test_workers_of_a_packed_product(rows):
     one = Product(m=200, n=129, k=130, transpose_a=True, ldc=133, beta=0.5)
-    check(one, streamed(one, rows, workers))
+    check(one, streamed(one, rows, 168))
