@@ -45,6 +45,7 @@ OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and w
 MOST_SPLITS, MOST_SPLITS_OF_FEW_ROWS = 64, 128
 STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
+SHORT_DEPTH = 16  # of a phase of short_k.cu
 DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
 
 
@@ -52,52 +53,41 @@ DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device
 class Constants:
     """What sizes and loop rates do not say. Clocks are of an SM.
 
-    `python -m benchmarks.path_constants` fits them on the products of the law with even numbers, and
-    evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
+    `python -m benchmarks.path_constants` fits them on the products of the law with even numbers,
+    and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
     """
 
-    launch_s: float = 5.6e-08
-    second_launch_s: float = 5.13e-06
-    first_clocks: float = 3320.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 263.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 1800.0
-    store_clocks: float = 0.373  # per element of a tile
-    slice_clocks: float = 0.0434  # per element of a tile and slice
-    copy_clocks: float = 0.0339  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0353  # per float that is copied from rows along k
-    ticket_clocks: float = 2770.0
-    ticket_bytes_per_clock: float = 23.2  # of the block that adds the sums of others
-    sums_share: float = 0.652  # of the bandwidth of L2, of the launch that adds the sums of splits
-    worker_clocks: float = 27100.0
-    sum_of_worker_clocks: float = 110.0
-    few_clocks: float = 3730.0
-    few_bytes_per_clock: float = 6.62  # of a block
+    launch_s: float = 4.78e-08
+    second_launch_s: float = 5.42e-06
+    first_clocks: float = 3260.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 171.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 585.0
+    store_clocks: float = 0.379  # per element of a tile
+    slice_clocks: float = 0.0731  # per element of a tile and slice
+    copy_clocks: float = 0.043  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0279  # per float that is copied from rows along k
+    ticket_clocks: float = 2670.0
+    ticket_bytes_per_clock: float = 23.8  # of the block that adds the sums of others
+    sums_share: float = 2.78  # of the bandwidth of L2, of the launch that adds the sums of splits
+    worker_clocks: float = 25600.0
+    sum_of_worker_clocks: float = 467.0
+    few_clocks: float = 3670.0
+    few_bytes_per_clock: float = 6.39  # of a block
     few_sm_bytes_per_clock: float = 36.4
-    few_row_clocks: float = 442.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.351
-    short_clocks: float = 3150.0
-    short_phase_clocks: float = 372.0
-    short_share_of_peak: float = 0.261
-    short_store_clocks: float = 0.0374
-    pack_share: float = 1.46  # of the bandwidth of DRAM
-    dram_share: float = 0.668
-    #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
-    any_rates: tuple[float, ...] = (
-        0.909,
-        0.921,
-        0.902,
-        0.971,
-        0.961,
-        0.964,
-        0.991,
-        0.95,
-        0.919,
-        0.936,
-        0.889,
-        0.908,
+    few_row_clocks: float = 507.0  # per row of a block: its part of A, and its sums
+    few_share_of_peak: float = 0.401
+    short_clocks: float = 2620.0
+    short_phase_clocks: float = 644.0
+    short_share_of_peak: float = 0.276
+    short_store_clocks: float = 0.086
+    pack_share: float = 1.15  # of the bandwidth of DRAM
+    dram_share: float = 0.784
+        1.3  # of any_layout.cu: clocks of a phase of a block alone, over those predicted
     )
-    bulk_rates: tuple[float, ...] = (1.09, 1.02, 1.03, 1.06)
-    streamed_rates: tuple[float, ...] = (1.19, 1.23)
+    #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
+    any_rates: tuple[float, ...] = (0.866, 0.921, 0.902, 0.971, 0.961, 0.956, 0.983, 0.934, 0.904, 0.925, 0.889, 0.889)
+    bulk_rates: tuple[float, ...] = (1.09, 1.02, 1.04, 1.06)
+    streamed_rates: tuple[float, ...] = (1.17, 1.22)
 
 
 CONSTANTS = Constants()
@@ -399,17 +389,16 @@ def _weigh_few_rows(
 def _weigh_short_k(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants
 ) -> None:
-    for rows, columns, depths in SHORT_TILES:
+    phases = ceil_div(product.k, SHORT_DEPTH)
+    floor_s = product.matrix_bytes / machine.dram
+    for rows, columns in SHORT_TILES:
         bm, bn = 8 * rows, 32 * columns
         blocks = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
         most = 3 if rows * columns > 8 else 8  # on an SM, by registers
         together = min(most, ceil_div(blocks, machine.sms))
         rounds = blocks / (machine.sms * together) if blocks > machine.sms * most else 1.0
-        floor_s = product.matrix_bytes / machine.dram
-        for depth in depths:
-            phases = ceil_div(product.k, depth)
-            work = together * bm * bn * depth / machine.lanes / c.short_share_of_peak
-            clocks = c.short_clocks + phases * (c.short_phase_clocks + work)
-            clocks += together * c.short_store_clocks * bm * bn
-            seconds = c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s)
-            found.append((seconds, short_k, (rows, columns, depth)))
+        work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak
+        clocks = c.short_clocks + phases * (c.short_phase_clocks + work)
+        clocks += together * c.short_store_clocks * bm * bn
+        seconds = c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s)
+        found.append((seconds, short_k, (rows, columns)))

@@ -159,9 +159,7 @@ BULK_TILES = (
     Tile(bm=64, bn=32, bk=SPLIT_DEPTH, tm=8, tn=8, slices=8, stages=5, is_bulk=True),
     Tile(bm=96, bn=48, bk=SPLIT_DEPTH, tm=12, tn=12, slices=8, stages=5, is_bulk=True),
 )
-# Rows and columns of a thread of short_k.cu, and depths of K that it loads at a time: the deeper,
-# the fewer round trips to memory, and the more registers.
-SHORT_TILES = ((8, 4, (16,)), (4, 2, (16, 32)), (2, 1, (16, 64)))
+SHORT_TILES = ((8, 4), (4, 2), (2, 1))  # rows and columns of a thread of short_k.cu
 STREAMED_ROWS = (8, 10)  # of a thread of streamed.cu
 STREAMED_STAGES = 3
 STREAMED_THREADS = 128
@@ -306,11 +304,8 @@ def few_rows(product: Product, splits: int, depth: int) -> Plan:
     )
 
 
-def short_k(product: Product, thread_rows: int, thread_columns: int, depth: int) -> Plan:
-    """Tiles of 8 x 32 threads with a few elements each: tiny products, and a short K.
-
-    `depth` of K are loaded at a time.
-    """
+def short_k(product: Product, thread_rows: int, thread_columns: int) -> Plan:
+    """Tiles of 8 x 32 threads with a few elements each: tiny products, and a short K."""
     bm, bn = 8 * thread_rows, 32 * thread_columns
     launch = PathLaunch(
         file="short_k.cu",
@@ -318,7 +313,6 @@ def short_k(product: Product, thread_rows: int, thread_columns: int, depth: int)
         defines={
             "ROWS": thread_rows,
             "COLUMNS": thread_columns,
-            "DEPTH": depth,
             "A_ALONG_K": int(not product.transpose_a),
             "B_ALONG_K": int(product.transpose_b),
         },
@@ -333,7 +327,7 @@ def short_k(product: Product, thread_rows: int, thread_columns: int, depth: int)
             *FACTORS,
         ),
     )
-    return Plan(label=f"short-k:{bm}x{bn}x{depth}", launches=(launch,))
+    return Plan(label=f"short-k:{bm}x{bn}", launches=(launch,))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,9 +17,6 @@
 #ifndef COLUMNS
 #define COLUMNS 4
 #endif
-#ifndef DEPTH
-#define DEPTH 16
-#endif
 #ifndef A_ALONG_K
 #define A_ALONG_K 1
 #endif
@@ -27,10 +24,8 @@
 #define B_ALONG_K 0
 #endif
 
-constexpr int THREADS = 256, WARPS = THREADS / 32, BM = WARPS * ROWS, BN = 32 * COLUMNS;
-constexpr int STEPS = 16;  // of k at a time, behind K over zeros
+constexpr int THREADS = 256, WARPS = THREADS / 32, BM = WARPS * ROWS, BN = 32 * COLUMNS, DEPTH = 16;
 constexpr int PAD_A = ROWS < 4 ? ROWS : 4, PAD_B = 1;
-static_assert(DEPTH % STEPS == 0, "steps stay in the tiles");
 
 // A tile of DEPTH x X floats, [k][x]: all loads first, then all stores.
 template <bool ALONG_K, int X, int PAD>
@@ -68,20 +63,16 @@ sgemm_short_k(const float* __restrict__ A, const float* __restrict__ B, float* _
         copy_tile<A_ALONG_K, BM, PAD_A>(a, A + (A_ALONG_K ? size_t(first_row) * lda + k : size_t(k) * lda + first_row), lda, M - first_row, K - k);
         copy_tile<B_ALONG_K, BN, PAD_B>(b, B + (B_ALONG_K ? size_t(first_col) * ldb + k : size_t(k) * ldb + first_col), ldb, N - first_col, K - k);
         __syncthreads();
-        const int depth = min(DEPTH, K - k);
-        for (int first = 0; first < depth; first += STEPS) {
 #pragma unroll
-            for (int step = 0; step < STEPS; ++step) {
-                const int kk = first + step;
-                float rows[ROWS];
+        for (int kk = 0; kk < DEPTH; ++kk) {  // behind K are zeros
+            float rows[ROWS];
 #pragma unroll
-                for (int i = 0; i < ROWS; ++i) rows[i] = a[kk][own_row + i];  // the same address in all lanes
+            for (int i = 0; i < ROWS; ++i) rows[i] = a[kk][own_row + i];  // the same address in all lanes
 #pragma unroll
-                for (int j = 0; j < COLUMNS; ++j) {
-                    const float column = b[kk][lane + 32 * j];
+            for (int j = 0; j < COLUMNS; ++j) {
+                const float column = b[kk][lane + 32 * j];
 #pragma unroll
-                    for (int i = 0; i < ROWS; ++i) sum[i][j] += rows[i] * column;
-                }
+                for (int i = 0; i < ROWS; ++i) sum[i][j] += rows[i] * column;
             }
         }
     }

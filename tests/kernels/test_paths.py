@@ -133,7 +133,7 @@ def test_slices_of_bulk_copies(tile, layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_short_k(layout):
     one = product(layout, m=37, n=45, k=23, batch=2, alpha=-1.0, beta=0.5)
-    check(one, short_k(one, 2, 1, 16))
+    check(one, short_k(one, 2, 1))
 
 
 @pytest.mark.exhaustive
@@ -141,14 +141,12 @@ def test_a_short_k(layout):
 @pytest.mark.parametrize("sizes", SHORT_TILES)
 def test_every_tile_of_a_short_k(sizes, layout):
     one = product(layout, m=70, n=140, k=33, ldc=141)
-    rows, columns, depths = sizes
-    for depth in depths:
-        check(one, short_k(one, rows, columns, depth))
+    check(one, short_k(one, *sizes))
 
 
 @pytest.mark.parametrize(
     "plan",
-    [lambda one: any_layout(one, ANY["32x32x64/4x8x8"], 2), lambda one: short_k(one, 2, 1, 64)],
+    [lambda one: any_layout(one, ANY["32x32x64/4x8x8"], 2), lambda one: short_k(one, 2, 1)],
 )
 def test_a_batch_side_by_side(plan):
     """The heads of an attention: rows of all matrices are parts of one long row."""
