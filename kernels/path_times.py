@@ -82,10 +82,21 @@ class Constants:
     short_store_clocks: float = 0.086
     pack_share: float = 1.15  # of the bandwidth of DRAM
     dram_share: float = 0.784
-        1.3  # of any_layout.cu: clocks of a phase of a block alone, over those predicted
-    )
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
-    any_rates: tuple[float, ...] = (0.866, 0.921, 0.902, 0.971, 0.961, 0.956, 0.983, 0.934, 0.904, 0.925, 0.889, 0.889)
+    any_rates: tuple[float, ...] = (
+        0.866,
+        0.921,
+        0.902,
+        0.971,
+        0.961,
+        0.956,
+        0.983,
+        0.934,
+        0.904,
+        0.925,
+        0.889,
+        0.889,
+    )
     bulk_rates: tuple[float, ...] = (1.09, 1.02, 1.04, 1.06)
     streamed_rates: tuple[float, ...] = (1.17, 1.22)
 
