@@ -133,7 +133,7 @@ RATES = {
     "96x48x64/12x12x8": Rate(alone=3097, together=3097, blocks=1),
 }
 STREAMED_SHARES = {8: 0.88, 10: 0.91}  # of the peak, rungs 16 and 18
-SPLITS = (1, 2, 3, 4, 6, 8)  # that are weighed beside those that fill the SMs
+SMALL_SPLITS = (1, 2, 3, 4)  # that are weighed where tiles fill half of the SMs or more
 
 # Estimated seconds, the function that makes the launches, and its arguments behind the product.
 Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
@@ -283,7 +283,7 @@ def _weigh_tiles(
     if is_pruned:
         least.sort(key=_work)
     for work, tiles, each, more, scale, row in least:
-        if start_s + max(work / sms / clock_hz, memory_s) >= best:
+        if start_s + work / sms / clock_hz >= best or start_s + memory_s >= best:
             break
         make, tile, _, _, bk, step, elements, _, alone, shared, resident = row
         if tile.shared_bytes > machine.shared_bytes:
@@ -297,7 +297,8 @@ def _weigh_tiles(
             clocks = turns * resident * (each + depth * shared)
             if rest:
                 together = -(-rest // sms)
-                clocks += together * each + depth * max(alone, together * shared)
+                rate = together * shared
+                clocks += together * each + depth * (rate if rate > alone else alone)
             seconds = start_s
             if splits > MOST_TICKETED:
                 bytes_of_sums = 2 * FLOAT_BYTES * blocks * elements
@@ -305,10 +306,11 @@ def _weigh_tiles(
             elif splits > 1:
                 bytes_of_sums = splits * FLOAT_BYTES * elements
                 clocks += c.ticket_clocks + bytes_of_sums / c.ticket_bytes_per_clock
-            seconds += max(clocks / clock_hz, memory_s)
-            found.append((seconds, make, (tile, splits)))
-            if is_pruned and seconds < best:
-                best = seconds
+            busy_s = clocks / clock_hz
+            seconds += busy_s if busy_s > memory_s else memory_s
+            if seconds < best:
+                found.append((seconds, make, (tile, splits)))
+                best = seconds if is_pruned else best
 
 
 def _more_clocks(product: Product, c: Constants) -> tuple[float, float]:
@@ -326,13 +328,15 @@ def _more_clocks(product: Product, c: Constants) -> tuple[float, float]:
 
 
 def _splits(tiles: int, sms: int, slots: int, phases: int) -> list[int]:
-    """Numbers of splits that are weighed: small ones, and those that fill the SMs."""
-    most = min(phases, MOST_SPLITS, 4 * slots // tiles)
-    numbers = [one for one in SPLITS if one <= most] or [1]
+    """Numbers of splits that are weighed: those that fill the SMs, and small ones."""
+    most = min(phases, MOST_SPLITS)
+    numbers = [one for one in SMALL_SPLITS if one <= most] if 2 * tiles >= sms else [1]
     for blocks in (sms, slots, 2 * slots):
-        splits = blocks // tiles
-        if splits > 1 and splits not in SPLITS:
-            numbers.append(min(splits, most))
+        splits = min(blocks // tiles, most)
+        if splits > numbers[-1]:
+            numbers.append(splits)
+    if numbers[-1] > MOST_TICKETED and MOST_TICKETED not in numbers:
+        numbers.append(MOST_TICKETED)
     return numbers
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Literal
 
@@ -127,7 +127,7 @@ class Tile:
         for key, value in (("name", name), ("threads", threads), ("shared_bytes", max(ring, sums))):
             object.__setattr__(self, key, value)
 
-    @property
+    @cached_property
     def defines(self) -> dict[str, int]:
         names: tuple[str, ...] = ("bm", "bn", "tm", "tn", "slices", "stages")
         names += () if self.is_bulk else ("bk", "fenced", "prefetched")
