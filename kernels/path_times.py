@@ -17,10 +17,8 @@ from analysis.devices import Device
 from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES, LARGEST_DIMENSION
+from kernels.path_tiles import ANY_TILES, BULK_TILES, CHUNK, Tile
 from kernels.paths import (
-    ANY_TILES,
-    BULK_TILES,
-    CHUNK,
     COLUMNS_OF_FEW_ROWS,
     MOST_ROWS,
     MOST_SHORT_K,
@@ -29,7 +27,6 @@ from kernels.paths import (
     SHORT_TILES,
     STREAMED_ROWS,
     Plan,
-    Tile,
     any_layout,
     few_rows,
     must_pack,

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
 from analysis.errors import ShapeError, UnavailableError
+from kernels.path_tiles import BULK_TILES
 from kernels.path_times import basis, candidates, plan_for
-from kernels.paths import BULK_TILES, MOST_TICKETED, Factor, Pointer, TensorMapOf, sliced
+from kernels.paths import MOST_TICKETED, Factor, Pointer, TensorMapOf, sliced
 from kernels.product import Product
 from validation.products.law import products
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from kernels.path_tiles import ANY_TILES, BULK_TILES
 from kernels.paths import (
-    ANY_TILES,
-    BULK_TILES,
     SHORT_TILES,
     any_layout,
     few_rows,
