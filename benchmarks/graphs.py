@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ctypes import byref, c_float, c_int, c_uint32, c_uint64, c_void_p
 from types import TracebackType
 
-from toolkit.gpu.driver import call_driver
+from toolkit.gpu.driver import driver
 
 _NON_BLOCKING = 1  # cuda.h, CU_STREAM_NON_BLOCKING
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: libraries may allocate while they are captured
@@ -21,9 +21,9 @@ class GraphTimer:
 
     def __enter__(self) -> GraphTimer:
         stream, self._events = c_void_p(), (c_void_p(), c_void_p())
-        call_driver("cuStreamCreate", byref(stream), c_uint32(_NON_BLOCKING))
+        driver().call("cuStreamCreate", byref(stream), c_uint32(_NON_BLOCKING))
         for event in self._events:
-            call_driver("cuEventCreate", byref(event), c_uint32(0))
+            driver().call("cuEventCreate", byref(event), c_uint32(0))
         self.stream = int(stream.value or 0)
         self._graphs: list[c_void_p] = []
         return self
@@ -38,18 +38,18 @@ class GraphTimer:
             return  # the context may be gone, and takes all with it
         self.release()
         for event in self._events:
-            call_driver("cuEventDestroy_v2", event)
-        call_driver("cuStreamDestroy_v2", c_void_p(self.stream))
+            driver().call("cuEventDestroy_v2", event)
+        driver().call("cuStreamDestroy_v2", c_void_p(self.stream))
 
     def release(self) -> None:
         """Destroy all graphs: their timers must not be called any more."""
         for graph in self._graphs:
-            call_driver("cuGraphExecDestroy", graph)
+            driver().call("cuGraphExecDestroy", graph)
         self._graphs.clear()
 
     def synchronize(self) -> None:
         """Wait for all that was launched on the stream."""
-        call_driver("cuStreamSynchronize", c_void_p(self.stream))
+        driver().call("cuStreamSynchronize", c_void_p(self.stream))
 
     def timer(self, launch: Callable[[], None], repeats: int) -> Callable[[], float]:
         """A function that says how many seconds one of `repeats` launches in a row takes.
@@ -58,22 +58,22 @@ class GraphTimer:
         """
         graph, executable = c_void_p(), c_void_p()
         stream = c_void_p(self.stream)
-        call_driver("cuStreamBeginCapture_v2", stream, c_int(_RELAXED))
+        driver().call("cuStreamBeginCapture_v2", stream, c_int(_RELAXED))
         for _ in range(repeats):
             launch()
-        call_driver("cuStreamEndCapture", stream, byref(graph))
-        call_driver("cuGraphInstantiateWithFlags", byref(executable), graph, c_uint64(0))
-        call_driver("cuGraphDestroy", graph)
+        driver().call("cuStreamEndCapture", stream, byref(graph))
+        driver().call("cuGraphInstantiateWithFlags", byref(executable), graph, c_uint64(0))
+        driver().call("cuGraphDestroy", graph)
         self._graphs.append(executable)
         start, stop = self._events
 
         def seconds() -> float:
-            call_driver("cuEventRecord", start, stream)
-            call_driver("cuGraphLaunch", executable, stream)
-            call_driver("cuEventRecord", stop, stream)
-            call_driver("cuEventSynchronize", stop)
+            driver().call("cuEventRecord", start, stream)
+            driver().call("cuGraphLaunch", executable, stream)
+            driver().call("cuEventRecord", stop, stream)
+            driver().call("cuEventSynchronize", stop)
             milliseconds = c_float()
-            call_driver("cuEventElapsedTime", byref(milliseconds), start, stop)
+            driver().call("cuEventElapsedTime", byref(milliseconds), start, stop)
             return milliseconds.value / 1e3 / repeats
 
         return seconds

@@ -41,7 +41,7 @@ from validation.products.law import SEED, Case, Group, Sizes, products
 GUARD = 1024  # floats before and behind each matrix
 ROUNDS = 5
 GRAPH_S = 3e-4
-OTHERS = 1.3
+OTHERS = 1.3  # estimates of candidates that are timed, over the least
 MOST_REPEATS = 20
 L2_BYTES = 128 << 20
 

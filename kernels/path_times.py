@@ -16,10 +16,9 @@ from typing import Any
 from analysis.devices import Device
 from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
-from analysis.problem import FLOAT_BYTES
+from analysis.problem import FLOAT_BYTES, LARGEST_DIMENSION
+from kernels.path_tiles import ANY_TILES, BULK_TILES, CHUNK, Tile
 from kernels.paths import (
-    ANY_TILES,
-    BULK_TILES,
     COLUMNS_OF_FEW_ROWS,
     MOST_ROWS,
     MOST_SHORT_K,
@@ -28,7 +27,6 @@ from kernels.paths import (
     SHORT_TILES,
     STREAMED_ROWS,
     Plan,
-    Tile,
     any_layout,
     few_rows,
     must_pack,
@@ -41,7 +39,7 @@ from kernels.product import Product
 from kernels.tilings import BULK_DEPTH
 
 OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and with bulk copies
-MOST_SPLITS = 64
+MOST_SPLITS, MOST_SPLITS_OF_FEW_ROWS = 64, 128
 STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 SHORT_DEPTH = 16  # of a phase of short_k.cu
@@ -52,33 +50,52 @@ DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device
 class Constants:
     """What sizes and loop rates do not say. Clocks are of an SM.
 
-    Fitted on the products of the law with even numbers, evaluated on the others
-    (docs/decisions/0080-paths-for-every-product.md).
+    `python -m benchmarks.path_constants` fits them on the products of the law with even numbers,
+    and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
     """
 
-    launch_s: float = 4.7e-08
-    second_launch_s: float = 4.21e-06
-    block_clocks: float = 3520.0  # of a block of any_layout.cu: first copies, last sums
-    bulk_block_clocks: float = 2540.0
-    store_clocks: float = 0.644  # per element of a tile
-    slice_clocks: float = 0.00772  # per element of a tile and slice
-    ticket_clocks: float = 2920.0
-    ticket_bytes_per_clock: float = 38.0  # of the block that adds the sums of others
-    worker_clocks: float = 31900.0
-    sum_of_worker_clocks: float = 64.5
-    few_clocks: float = 3550.0
-    few_bytes_per_clock: float = 8.05  # of a block
+    launch_s: float = 4.78e-08
+    second_launch_s: float = 5.42e-06
+    first_clocks: float = 3260.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 171.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 585.0
+    store_clocks: float = 0.379  # per element of a tile
+    slice_clocks: float = 0.0731  # per element of a tile and slice
+    copy_clocks: float = 0.043  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0279  # per float that is copied from rows along k
+    ticket_clocks: float = 2670.0
+    ticket_bytes_per_clock: float = 23.8  # of the block that adds the sums of others
+    sums_share: float = 2.78  # of the bandwidth of L2, of the launch that adds the sums of splits
+    worker_clocks: float = 25600.0
+    sum_of_worker_clocks: float = 467.0
+    few_clocks: float = 3670.0
+    few_bytes_per_clock: float = 6.39  # of a block
     few_sm_bytes_per_clock: float = 36.4
-    few_row_clocks: float = 518.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.513
-    short_clocks: float = 3510.0
-    short_phase_clocks: float = 317.0
-    short_share_of_peak: float = 0.282
-    short_store_clocks: float = 0.0449
-    pack_share: float = 2.09  # of the bandwidth of DRAM
-    dram_share: float = 0.475
-    any_rate: float = 1.0  # clocks of a phase, over those predicted
-    bulk_rate: float = 1.1
+    few_row_clocks: float = 507.0  # per row of a block: its part of A, and its sums
+    few_share_of_peak: float = 0.401
+    short_clocks: float = 2620.0
+    short_phase_clocks: float = 644.0
+    short_share_of_peak: float = 0.276
+    short_store_clocks: float = 0.086
+    pack_share: float = 1.15  # of the bandwidth of DRAM
+    dram_share: float = 0.784
+    #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
+    any_rates: tuple[float, ...] = (
+        0.866,
+        0.921,
+        0.902,
+        0.971,
+        0.961,
+        0.956,
+        0.983,
+        0.934,
+        0.904,
+        0.925,
+        0.889,
+        0.889,
+    )
+    bulk_rates: tuple[float, ...] = (1.09, 1.02, 1.04, 1.06)
+    streamed_rates: tuple[float, ...] = (1.17, 1.22)
 
 
 CONSTANTS = Constants()
@@ -95,21 +112,25 @@ class Rate:
 
 # Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture.
 RATES = {
-    "128x128x16/8x16x1": Rate(alone=4703, together=6561, blocks=2),
-    "128x64x32/8x16x2": Rate(alone=4978, together=6270, blocks=2),
-    "64x128x32/8x16x2": Rate(alone=4726, together=6046, blocks=2),
-    "64x64x32/8x8x4": Rate(alone=2015, together=3543, blocks=2),
-    "64x32x64/8x8x8": Rate(alone=2177, together=3638, blocks=2),
-    "128x32x32/8x8x4": Rate(alone=2104, together=3580, blocks=2),
-    "32x128x32/4x8x2": Rate(alone=2051, together=5354, blocks=3),
-    "32x32x64/4x8x8": Rate(alone=1572, together=3565, blocks=3),
+    "64x128x16/8x8x1": Rate(alone=1959, together=6637, blocks=4),
+    "128x64x16/8x8x1": Rate(alone=2135, together=6682, blocks=4),
+    "64x64x16/4x8x1": Rate(alone=1463, together=5879, blocks=6),
+    "64x128x16/8x16x1": Rate(alone=3371, together=6308, blocks=4),
+    "128x64x16/8x16x1": Rate(alone=3508, together=6650, blocks=4),
+    "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
+    "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
+    "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
+    "128x32x32/8x8x4": Rate(alone=2372, together=4108, blocks=2),
+    "64x32x32/8x8x4": Rate(alone=1369, together=4004, blocks=4),
+    "32x32x32/4x8x4": Rate(alone=962, together=3692, blocks=6),
+    "32x32x64/4x8x8": Rate(alone=1426, together=3873, blocks=3),
     "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
     "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
     "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
     "96x48x64/12x12x8": Rate(alone=3097, together=3097, blocks=1),
 }
 STREAMED_SHARES = {8: 0.88, 10: 0.91}  # of the peak, rungs 16 and 18
-SPLITS = (1, 2, 3, 4, 6, 8)  # that are tried beside those that fill the SMs
+SMALL_SPLITS = (1, 2, 3, 4)  # that are weighed where tiles fill half of the SMs or more
 
 # Estimated seconds, the function that makes the launches, and its arguments behind the product.
 Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
@@ -177,8 +198,7 @@ def candidates(
         _weigh_short_k(found, machine, product, constants)
     if machine.has_bulk:  # first those that leave most others out
         packing = _packing_s(machine, product, constants)
-        if product.batch == 1:
-            _weigh_streams(found, machine, product, constants, packing)
+        _weigh_streams(found, machine, product, constants, packing)
         _weigh_tiles(found, machine, product, constants, _BULK, packing, is_pruned)
     _weigh_tiles(found, machine, product, constants, _ANY, 0.0, is_pruned)
     return found
@@ -188,12 +208,20 @@ def _capability(device: Device) -> int:
     return int(device.sm_arch.removeprefix("sm_"))
 
 
+def _work(tile: tuple[Any, ...]) -> float:
+    work: float = tile[0]
+    return work
+
+
 def _seconds(candidate: Candidate) -> float:
     return candidate[0]
 
 
 def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], suffix: str) -> list[Any]:
-    """What an estimate needs of each tile, in the order in which it is unpacked."""
+    """What an estimate needs of each tile, in the order in which it is unpacked.
+
+    Clocks are of one k.
+    """
     found = []
     for tile in tiles:
         rate = RATES.get(tile.name + suffix) or RATES[tile.name]
@@ -204,9 +232,11 @@ def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], suffix: str) -> li
                 tile.bm,
                 tile.bn,
                 tile.bk,
-                tile.slices - 1,
-                rate.alone,
-                rate.together,
+                (tile.bk if tile.is_bulk else CHUNK * tile.slices),  # of which k is a multiple
+                tile.bm * tile.bn,
+                tile.slices if tile.slices > 1 else 0,
+                rate.alone / tile.bk,
+                rate.together / tile.bk / rate.blocks,
                 rate.blocks,
             )
         )
@@ -226,56 +256,85 @@ def _weigh_tiles(
     packing_s: float,
     is_pruned: bool,
 ) -> None:
-    """Add an estimate for each tile and number of splits.
+    """Add an estimate for each tile and number of splits, of the quickest loops first.
 
-    SMs run rounds of blocks that take equally long; the last round may have fewer blocks on an SM.
+    Blocks of an SM share its time. The SMs run turns of as many blocks as fit, and a last one of
+    fewer, in which a block cannot be faster than alone.
     """
-    m, n, k, batch, sms, clock_hz = (
-        *(product.m, product.n, product.k, product.batch),
-        machine.sms,
-        machine.clock_hz,
-    )
-    start_s, memory_s = c.launch_s + packing_s, product.matrix_bytes / machine.dram
-    best = min(map(_seconds, found), default=inf) if is_pruned else inf
+    m, n, k, batch = product.m, product.n, product.k, product.batch
+    sms, clock_hz = machine.sms, machine.clock_hz
     is_bulk = rows is _BULK
+    start_s = c.launch_s + packing_s + c.first_clocks / clock_hz
+    memory_s = product.matrix_bytes / machine.dram
+    best = min(map(_seconds, found), default=inf) if is_pruned else inf
     block_clocks = c.bulk_block_clocks if is_bulk else c.block_clocks
-    scale = c.bulk_rate if is_bulk else c.any_rate
-    for make, tile, bm, bn, bk, slices, predicted_alone, predicted, resident in rows:
-        alone, together = scale * predicted_alone, scale * predicted
-        tiles = -(-m // bm) * -(-n // bn) * batch
-        phases, elements, slots = -(-k // bk), bm * bn, sms * resident
+    more_a, more_b = (0.0, 0.0) if is_bulk else _more_clocks(product, c)
+    least = []  # clocks with all SMs busy
+    for row, scale in zip(rows, c.bulk_rates if is_bulk else c.any_rates, strict=True):
+        _, _, bm, bn, _, _, elements, slices, _, shared, _ = row
+        more = bm * more_a + bn * more_b
         each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
+        tiles = -(-m // bm) * -(-n // bn) * batch
+        work = tiles * (each + k * (scale * shared + more))
+        least.append((work, tiles, each, more, scale, row))
+    if is_pruned:
+        least.sort(key=_work)
+    for work, tiles, each, more, scale, row in least:
+        if start_s + work / sms / clock_hz >= best or start_s + memory_s >= best:
+            break
+        make, tile, _, _, bk, step, elements, _, alone, shared, resident = row
         if tile.shared_bytes > machine.shared_bytes:
             continue
-        if start_s + max(memory_s, tiles * phases * together / slots / clock_hz) >= best:
-            continue
-        numbers = {1}
-        if tiles < 4 * slots:
-            most = min(phases, MOST_SPLITS)
-            numbers.update(s for s in SPLITS if s <= most)
-            numbers.update(max(1, min(most, one // tiles)) for one in (sms, slots, 2 * slots))
-        for splits in numbers:
-            blocks, depth, seconds = tiles * splits, -(-phases // splits), start_s
-            full, rest = divmod(blocks, slots)
-            clocks = full * (depth * together + each)
+        alone, shared = scale * alone + more, scale * shared + more
+        slots, phases = sms * resident, -(-k // bk)
+        for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
+            blocks = tiles * splits
+            depth = -(-k // step) * step if splits == 1 else -(-phases // splits) * bk
+            turns, rest = divmod(blocks, slots)
+            clocks = turns * resident * (each + depth * shared)
             if rest:
-                on_one = -(-rest // sms)
-                rate = (
-                    alone
-                    if on_one == 1
-                    else alone + (together - alone) * (on_one - 1) / (resident - 1)
-                )
-                clocks += depth * rate + each
+                together = -(-rest // sms)
+                rate = together * shared
+                clocks += together * each + depth * (rate if rate > alone else alone)
+            seconds = start_s
             if splits > MOST_TICKETED:
-                seconds += c.second_launch_s + 2 * FLOAT_BYTES * blocks * elements / machine.l2
+                bytes_of_sums = 2 * FLOAT_BYTES * blocks * elements
+                seconds += c.second_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
             elif splits > 1:
-                clocks += (
-                    c.ticket_clocks + splits * FLOAT_BYTES * elements / c.ticket_bytes_per_clock
-                )
-            seconds += max(clocks / clock_hz, memory_s)
-            found.append((seconds, make, (tile, splits)))
-            if is_pruned and seconds < best:
-                best = seconds
+                bytes_of_sums = splits * FLOAT_BYTES * elements
+                clocks += c.ticket_clocks + bytes_of_sums / c.ticket_bytes_per_clock
+            busy_s = clocks / clock_hz
+            seconds += busy_s if busy_s > memory_s else memory_s
+            if seconds < best:
+                found.append((seconds, make, (tile, splits)))
+                best = seconds if is_pruned else best
+
+
+def _more_clocks(product: Product, c: Constants) -> tuple[float, float]:
+    """Clocks per k and row of A, and column of B, beyond those of the rates.
+
+    They are predicted for an A along k, by single floats, and a B by four.
+    """
+    a_along, b_along = not product.transpose_a, product.transpose_b
+    a_copies = 0.25 if not a_along and product.a.in_quads else 1.0
+    b_copies = 0.25 if not b_along and product.b.in_quads else 1.0
+    return (
+        c.copy_clocks * (a_copies - 1.0) + c.along_clocks * (a_along - 1),
+        c.copy_clocks * (b_copies - 0.25) + c.along_clocks * b_along,
+    )
+
+
+def _splits(tiles: int, sms: int, slots: int, phases: int) -> list[int]:
+    """Numbers of splits that are weighed: those that fill the SMs, and small ones."""
+    most = min(phases, MOST_SPLITS)
+    numbers = [one for one in SMALL_SPLITS if one <= most] if 2 * tiles >= sms else [1]
+    for blocks in (sms, slots, 2 * slots):
+        splits = min(blocks // tiles, most)
+        if splits > numbers[-1]:
+            numbers.append(splits)
+    if numbers[-1] > MOST_TICKETED and MOST_TICKETED not in numbers:
+        numbers.append(MOST_TICKETED)
+    return numbers
 
 
 def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
@@ -292,13 +351,15 @@ def _weigh_streams(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants, packing_s: float
 ) -> None:
     workers = 2 * machine.sms
-    for rows in STREAMED_ROWS:
+    for rows, rate in zip(STREAMED_ROWS, c.streamed_rates, strict=True):
         bm, bn = 16 * rows, 128
         if streamed_bytes(rows) > machine.shared_bytes:
             continue
-        tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn)
+        if product.batch * ceil_div(product.m, bm) * bm >= LARGEST_DIMENSION:
+            continue  # the kernel counts the rows of all matrices
+        tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
         depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
-        share = STREAMED_SHARES[rows] / c.bulk_rate
+        share = STREAMED_SHARES[rows] / rate
         clocks = tiles * bm * bn * depth / (machine.lanes * share * machine.sms)
         clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / workers)
         if shared := tiles % workers:
@@ -316,15 +377,17 @@ def _weigh_few_rows(
     rows = next(n for n in ROWS_OF_FEW_ROWS if n >= min(product.m, product.n))
     groups = ceil_div(max(product.m, product.n), columns) * product.batch
     numbers = set()
-    for wanted in (1, machine.sms, 2 * machine.sms, 4 * machine.sms):
-        splits = max(1, min(wanted // groups, ceil_div(product.k, 2 * LEAST_DEPTH), MOST_SPLITS))
+    for wanted in (1, machine.sms, 2 * machine.sms, 3 * machine.sms, 4 * machine.sms):
+        most = min(ceil_div(product.k, 2 * LEAST_DEPTH), MOST_SPLITS_OF_FEW_ROWS)
+        splits = max(1, min(wanted // groups, most))
         depth = ceil_div(ceil_div(product.k, splits), LEAST_DEPTH) * LEAST_DEPTH
         numbers.add((ceil_div(product.k, depth), depth))
     for splits, depth in numbers:
         blocks = groups * splits
         together = min(2 if rows > 4 else 3, ceil_div(blocks, machine.sms))
         rounds = ceil_div(blocks, machine.sms * together)
-        size = columns * min(depth, product.k) * FLOAT_BYTES
+        width = min(columns, max(product.m, product.n))
+        size = width * min(depth, product.k) * FLOAT_BYTES
         reading = size / min(c.few_bytes_per_clock, c.few_sm_bytes_per_clock / together)
         adding = together * columns * depth * rows / machine.lanes / c.few_share_of_peak
         clocks = rounds * (c.few_clocks + c.few_row_clocks * rows + max(reading, adding))
@@ -339,6 +402,7 @@ def _weigh_short_k(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants
 ) -> None:
     phases = ceil_div(product.k, SHORT_DEPTH)
+    floor_s = product.matrix_bytes / machine.dram
     for rows, columns in SHORT_TILES:
         bm, bn = 8 * rows, 32 * columns
         blocks = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
@@ -346,13 +410,7 @@ def _weigh_short_k(
         together = min(most, ceil_div(blocks, machine.sms))
         rounds = blocks / (machine.sms * together) if blocks > machine.sms * most else 1.0
         work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak
-        clocks = c.short_clocks + phases * max(c.short_phase_clocks, work)
+        clocks = c.short_clocks + phases * (c.short_phase_clocks + work)
         clocks += together * c.short_store_clocks * bm * bn
-        floor_s = product.matrix_bytes / machine.dram
-        found.append(
-            (
-                c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s),
-                short_k,
-                (rows, columns),
-            )
-        )
+        seconds = c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s)
+        found.append((seconds, short_k, (rows, columns)))

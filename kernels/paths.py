@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -17,14 +17,14 @@ import numpy as np
 
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
+from kernels.path_tiles import Tile
 from kernels.product import Matrix, Product
-from kernels.tilings import BULK_DEPTH, SPLIT_DEPTH
+from kernels.tilings import BULK_DEPTH
 
 Operand = Literal["A", "B", "C", "workspace"]
 FOLDERS = "products", "split_products", "sgemm"  # of kernels, in the order of a search
 _INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 
-PAD = 4  # floats behind a row of a tile in shared memory, any_layout.cu
 COLUMNS_OF_FEW_ROWS = {True: 32, False: 128}  # of a block, by whether B is stored along k
 MOST_ROWS = 8  # of few_rows.cu
 ROWS_OF_FEW_ROWS = (1, 2, 4, 8)
@@ -100,58 +100,6 @@ class Plan:
     zeroed_bytes: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tile:
-    """Parameters of any_layout.cu, or of sliced.cu (`is_bulk`)."""
-
-    bm: int
-    bn: int
-    bk: int
-    tm: int
-    tn: int
-    slices: int
-    stages: int
-    is_bulk: bool = False
-    name: str = field(init=False)
-    threads: int = field(init=False)
-    shared_bytes: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        threads = self.bm // self.tm * (self.bn // self.tn) * self.slices
-        pad = 0 if self.is_bulk else 2 * PAD
-        ring = self.stages * self.bk * (self.bm + self.bn + pad) * FLOAT_BYTES
-        sums = self.slices * self.bm * self.bn * FLOAT_BYTES if self.slices > 1 else 0
-        name = f"{self.bm}x{self.bn}x{self.bk}/{self.tm}x{self.tn}x{self.slices}"
-        for key, value in (("name", name), ("threads", threads), ("shared_bytes", max(ring, sums))):
-            object.__setattr__(self, key, value)
-
-    @property
-    def defines(self) -> dict[str, int]:
-        names = ("bm", "bn", "tm", "tn", "slices", "stages") + (() if self.is_bulk else ("bk",))
-        return {name.upper(): getattr(self, name) for name in names}
-
-    @property
-    def quads(self) -> int:
-        """Quads of a thread after slices are added."""
-        return ceil_div(self.tm * self.tn // 4, self.slices)
-
-
-ANY_TILES = (
-    Tile(bm=128, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3),
-    Tile(bm=128, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3),
-    Tile(bm=64, bn=128, bk=32, tm=8, tn=16, slices=2, stages=3),
-    Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=4, stages=3),
-    Tile(bm=64, bn=32, bk=64, tm=8, tn=8, slices=8, stages=3),
-    Tile(bm=128, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
-    Tile(bm=32, bn=128, bk=32, tm=4, tn=8, slices=2, stages=3),
-    Tile(bm=32, bn=32, bk=64, tm=4, tn=8, slices=8, stages=3),
-)
-BULK_TILES = (
-    Tile(bm=128, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=4, stages=4, is_bulk=True),
-    Tile(bm=64, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=8, stages=4, is_bulk=True),
-    Tile(bm=64, bn=32, bk=SPLIT_DEPTH, tm=8, tn=8, slices=8, stages=5, is_bulk=True),
-    Tile(bm=96, bn=48, bk=SPLIT_DEPTH, tm=12, tn=12, slices=8, stages=5, is_bulk=True),
-)
 SHORT_TILES = ((8, 4), (4, 2), (2, 1))  # rows and columns of a thread of short_k.cu
 STREAMED_ROWS = (8, 10)  # of a thread of streamed.cu
 STREAMED_STAGES = 3
@@ -386,10 +334,12 @@ def _packed(product: Product, begin: int) -> _Packed:
     )
 
 
-def _maps(
-    product: Product, packed: _Packed, bm: int, bn: int, *, batched: bool
-) -> tuple[TensorMapOf, TensorMapOf]:
-    """Maps of op(A) and op(B); `batched` ones have the matrices of the batch as a first axis."""
+def _batched(product: Product) -> dict[str, int]:
+    return {"BATCHED_A": int(product.stride_a != 0), "BATCHED_B": int(product.stride_b != 0)}
+
+
+def _maps(product: Product, packed: _Packed, bm: int, bn: int) -> tuple[TensorMapOf, TensorMapOf]:
+    """Maps of op(A) and op(B), with the matrices of the batch as a first axis."""
     found = []
     for place, shape, pitch, stride, box, swizzle in (
         (
@@ -409,11 +359,13 @@ def _maps(
             0,
         ),
     ):
-        first = ((product.batch if stride else 1,), (_stride_bytes(stride, pitch, shape[0]),), (1,))
-        sizes, strides, boxes = first if batched else ((), (), ())
         found.append(
             TensorMapOf(
-                place, (*sizes, *shape), (*strides, pitch * FLOAT_BYTES), (*boxes, *box), swizzle
+                place,
+                (product.batch if stride else 1, *shape),
+                (_stride_bytes(stride, pitch, shape[0]), pitch * FLOAT_BYTES),
+                (1, *box),
+                swizzle,
             )
         )
     return found[0], found[1]
@@ -429,11 +381,8 @@ def sliced(product: Product, tile: Tile, splits: int) -> Plan:
     tiles = ceil_div(product.m, tile.bm) * ceil_div(product.n, tile.bn)
     by_ticket, tickets, begin = _split_workspace(product, tile, tiles * product.batch, splits)
     packed = _packed(product, _aligned(begin))
-    map_a, map_b = _maps(product, packed, tile.bm, tile.bn, batched=True)
-    defines = tile.defines | {
-        "BATCHED_A": int(product.stride_a != 0),
-        "BATCHED_B": int(product.stride_b != 0),
-    }
+    map_a, map_b = _maps(product, packed, tile.bm, tile.bn)
+    defines = tile.defines | _batched(product)
     main = PathLaunch(
         file="sliced.cu",
         entry="sgemm_sliced",
@@ -461,21 +410,27 @@ def sliced(product: Product, tile: Tile, splits: int) -> Plan:
 def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
     """Bulk copies and stream-K; first a copy of what bulk copies cannot read."""
     bm, bn = 16 * thread_rows, 128
-    tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn)
+    tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
     shared = tiles % workers
     flags = _aligned(4 * (workers + 1))
     packed = _packed(product, _aligned(flags + (workers * bm * bn * FLOAT_BYTES if shared else 0)))
-    map_a, map_b = _maps(product, packed, bm, bn, batched=False)
+    map_a, map_b = _maps(product, packed, bm, bn)
     main = PathLaunch(
         file="streamed.cu",
         entry="sgemm_streamed",
-        defines={"TM": thread_rows, "STAGES": STREAMED_STAGES, "WORKERS": workers},
+        defines={
+            "TM": thread_rows,
+            "STAGES": STREAMED_STAGES,
+            "WORKERS": workers,
+            **_batched(product),
+        },
         grid=(tiles - shared + (workers if shared else 0), 1, 1),
         block=STREAMED_THREADS,
         dynamic_shared_bytes=streamed_bytes(thread_rows),
         arguments=(
             *(map_a, map_b, Pointer("C")),
-            *map(np.int32, (product.m, product.n, product.k, product.ldc)),
+            *map(np.int32, (product.m, product.n, product.k, product.ldc, product.batch)),
+            np.int64(product.stride_c),
             *(*FACTORS, Pointer("workspace")),
         ),
     )

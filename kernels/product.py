@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from analysis.errors import ShapeError
 from analysis.problem import FLOAT_BYTES, FLOP_PER_FMA, LARGEST_DIMENSION, Gemm
@@ -32,14 +33,20 @@ class Matrix:
         return (self.rows - 1) * self.pitch + self.columns
 
 
+def side_by_side(batch: int, stride: int, columns: int, pitch: int) -> bool:
+    """True if each row of all matrices of a batch is a part of one long row."""
+    return stride >= columns and (batch - 1) * stride + columns <= pitch
+
+
 @dataclass(frozen=True, kw_only=True)
 class Product:
     """C = alpha·op(A)·op(B) + beta·C in float32, `batch` times; op(A) is m×k, op(B) k×n, C m×n.
 
     Leading dimensions and distances between the matrices of a batch are in floats. A leading
     dimension of 0 and a distance of TIGHT stand for the smallest; a distance of 0 for an A or B
-    that all products share. Raises ShapeError for sizes below 1, and for strides that overlap rows
-    or matrices of C.
+    that all products share. The matrices of a batch may lie side by side, as the heads of an
+    attention do. Raises ShapeError for sizes below 1, and for strides that overlap rows or matrices
+    of C.
     """
 
     m: int
@@ -80,7 +87,8 @@ class Product:
             given = getattr(self, f"stride_{name}")
             stride = rows * pitch if given == TIGHT else given
             is_shared = stride == 0 and name != "c"
-            if self.batch > 1 and stride < least and not is_shared:
+            is_apart = stride >= least or side_by_side(self.batch, stride, columns, pitch)
+            if self.batch > 1 and not (is_apart or is_shared):
                 raise ShapeError(
                     f"product {self}: stride_{name} = {stride} is less than the {least} floats of "
                     f"{name.upper()}: give {least} or more, or 0 for an A or B that all share"
@@ -98,17 +106,17 @@ class Product:
         layout = "".join("T" if one else "N" for one in (self.transpose_a, self.transpose_b))
         return f"{batch}{self.m}x{self.n}x{self.k} {layout}"
 
-    @property
+    @cached_property
     def a(self) -> Matrix:
         rows, columns = (self.k, self.m) if self.transpose_a else (self.m, self.k)
         return self._matrix(rows, columns, self.lda, self.stride_a, self.alignments[0])
 
-    @property
+    @cached_property
     def b(self) -> Matrix:
         rows, columns = (self.n, self.k) if self.transpose_b else (self.k, self.n)
         return self._matrix(rows, columns, self.ldb, self.stride_b, self.alignments[1])
 
-    @property
+    @cached_property
     def c(self) -> Matrix:
         return self._matrix(self.m, self.n, self.ldc, self.stride_c, self.alignments[2])
 

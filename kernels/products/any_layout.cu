@@ -36,6 +36,12 @@
 #ifndef STAGES
 #define STAGES 3
 #endif
+#ifndef FENCED
+#define FENCED 1
+#endif
+#ifndef PREFETCHED
+#define PREFETCHED 1
+#endif
 #ifndef A_ALONG_K
 #define A_ALONG_K 1
 #endif
@@ -53,6 +59,7 @@ constexpr int LANES_M = 8, LANES_N = 4;
 constexpr int WM = TM * LANES_M, WN = TN * LANES_N;  // of a warp
 constexpr int SLICE = (BM / TM) * (BN / TN), THREADS = SLICE * SLICES, WARPS = THREADS / 32;
 constexpr int DEPTH = BK / SLICES;  // of a slice in a phase
+constexpr int CHUNK = DEPTH < 8 ? DEPTH : 8;  // k of a slice between branches: the last phase ends with K
 constexpr int PAD = 4;  // floats: 8 k times 4 rows or columns, which a warp stores together, are in 32 banks
 constexpr int BAND = 8, TOGETHER = 4, QUADS = TM * TN / 4;
 constexpr bool DEALT_OUT = false;
@@ -99,38 +106,42 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     };
 
     float a[2][TM], b[2][TN];  // the values of this k and of the next
-    const auto read = [&](const Stage& from, int k) {
+    const auto read = [&](const Stage& from, int k, int parity) {
 #pragma unroll
         for (int i = 0; i < TM; i += 4)
-            *reinterpret_cast<float4*>(&a[k % 2][i]) =
-                *reinterpret_cast<const float4*>(&from.a[slice * DEPTH + k][c_row + i * LANES_M]);
+            *reinterpret_cast<float4*>(&a[parity][i]) = *reinterpret_cast<const float4*>(&from.a[k][c_row + i * LANES_M]);
 #pragma unroll
         for (int j = 0; j < TN; j += 4)
-            *reinterpret_cast<float4*>(&b[k % 2][j]) =
-                *reinterpret_cast<const float4*>(&from.b[slice * DEPTH + k][c_col + j * LANES_N]);
+            *reinterpret_cast<float4*>(&b[parity][j]) = *reinterpret_cast<const float4*>(&from.b[k][c_col + j * LANES_N]);
     };
 
     float sum[TM][TN] = {};
 #pragma unroll
     for (int phase = 0; phase < STAGES - 1; ++phase) start(phase);
+    if (PREFETCHED && beta != 0.0f && tile.split == 0) prefetch(tile, C + blockIdx.z * stride_c, M, N, ldc);
     for (int phase = 0; phase < phases; ++phase) {
         // the tiles of this phase are complete, and those of the last one are not read any more
         asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
         __syncthreads();
         const Stage& tiles = stages[phase % STAGES];
-        read(tiles, 0);
+        int k_of_slice = slice * DEPTH;
+        const int left = K - (begin + phase) * BK, end_of_slice = min(k_of_slice + DEPTH, left);
+        read(tiles, k_of_slice, 0);
         start(phase + STAGES - 1);
+#pragma unroll 1
+        for (; k_of_slice < end_of_slice; k_of_slice += CHUNK) {
 #pragma unroll
-        for (int k = 0; k < DEPTH; ++k) {
-            if (k + 1 < DEPTH) read(tiles, k + 1);
+            for (int k = 0; k < CHUNK; ++k) {
+                if (k + 1 < CHUNK || k_of_slice + CHUNK < end_of_slice) read(tiles, k_of_slice + k + 1, (k + 1) % 2);
 #pragma unroll
-            for (int i = 0; i < TM; ++i)
+                for (int i = 0; i < TM; ++i)
 #pragma unroll
-                for (int step = 0; step < TN; ++step) {
-                    const int j = i % 2 ? TN - 1 - step : step;  // to and fro
-                    sum[i][j] += a[k % 2][i] * b[k % 2][j];
-                }
-            if (TM * TN >= 128) asm volatile("pmevent 0;");  // see rung 14
+                    for (int step = 0; step < TN; ++step) {
+                        const int j = i % 2 ? TN - 1 - step : step;  // to and fro
+                        sum[i][j] += a[k % 2][i] * b[k % 2][j];
+                    }
+                if (FENCED) asm volatile("pmevent 0;");  // see rung 14
+            }
         }
     }
 

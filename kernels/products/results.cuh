@@ -97,6 +97,16 @@ __device__ bool add_splits(float4 (&total)[OWN], const Tile& tile, int splits, c
     return true;
 }
 
+// Has old values of a tile of C brought to L2, for `store` after the loop.
+__device__ void prefetch(const Tile& tile, const float* C, int M, int N, int ldc)
+{
+    constexpr int LINE = 32, LINES = BN / LINE + 1;  // floats of a line, lines of a row that begins anywhere
+    for (int x = threadIdx.x; x < BM * LINES; x += THREADS) {
+        const int row = tile.first_row + x / LINES, col = tile.first_col + min(x % LINES * LINE, BN - 1);
+        if (row < M && col < N) asm volatile("prefetch.global.L2 [%0];" :: "l"(C + size_t(row) * ldc + col));
+    }
+}
+
 // Stores of a warp: where rows of C do not begin on 16 bytes, quads go through `stage`, so that lanes store
 // neighbours. PAIR quads of a row of a thread are neighbours too: 16 PAIR columns of 8 rows at a time.
 constexpr int PAIR = !DEALT_OUT && TN / 4 % 2 == 0 && OWN % 2 == 0 ? 2 : 1, STAGE_ROW = 16 * PAIR + 4, STAGE_FLOATS = LANES_M * STAGE_ROW;

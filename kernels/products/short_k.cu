@@ -25,7 +25,7 @@
 #endif
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, BM = WARPS * ROWS, BN = 32 * COLUMNS, DEPTH = 16;
-constexpr int PAD_A = 4, PAD_B = 1;
+constexpr int PAD_A = ROWS < 4 ? ROWS : 4, PAD_B = 1;
 
 // A tile of DEPTH x X floats, [k][x]: all loads first, then all stores.
 template <bool ALONG_K, int X, int PAD>
@@ -63,8 +63,8 @@ sgemm_short_k(const float* __restrict__ A, const float* __restrict__ B, float* _
         copy_tile<A_ALONG_K, BM, PAD_A>(a, A + (A_ALONG_K ? size_t(first_row) * lda + k : size_t(k) * lda + first_row), lda, M - first_row, K - k);
         copy_tile<B_ALONG_K, BN, PAD_B>(b, B + (B_ALONG_K ? size_t(first_col) * ldb + k : size_t(k) * ldb + first_col), ldb, N - first_col, K - k);
         __syncthreads();
-        const int depth = min(DEPTH, K - k);
-        const auto step = [&](int kk) {
+#pragma unroll
+        for (int kk = 0; kk < DEPTH; ++kk) {  // behind K are zeros
             float rows[ROWS];
 #pragma unroll
             for (int i = 0; i < ROWS; ++i) rows[i] = a[kk][own_row + i];  // the same address in all lanes
@@ -74,12 +74,6 @@ sgemm_short_k(const float* __restrict__ A, const float* __restrict__ B, float* _
 #pragma unroll
                 for (int i = 0; i < ROWS; ++i) sum[i][j] += rows[i] * column;
             }
-        };
-        if (depth == DEPTH) {
-#pragma unroll
-            for (int kk = 0; kk < DEPTH; ++kk) step(kk);
-        } else {
-            for (int kk = 0; kk < depth; ++kk) step(kk);
         }
     }
     float* const c = C + size_t(first_row + own_row) * ldc + first_col + lane;

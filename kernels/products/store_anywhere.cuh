@@ -2,12 +2,15 @@
                 // neighbours; times alpha, so that the sums themselves need not lie in quads of registers, as those of
                 // rung 16. All loads of old C of a row come before its stores.
                 float (&own)[LANES_M][4 * LANES_N] = staging[warp];
+                const int matrix = first_row < rows_in_tiles ? 0 : first_row / rows_in_tiles;
+                float* const C_of_matrix = C + matrix * stride_c;
+                first_row -= matrix * rows_in_tiles;
 #pragma unroll
                 for (int i = 0; i < TM; ++i) {
                     if (by_quads) {
                         const int row = first_row + c_row + i * LANES_M;
-                        if (row >= M) break;
-                        float* const c = C + size_t(row) * pitch_c + first_col + c_col;
+                        if (row >= rows) break;
+                        float* const c = C_of_matrix + size_t(row) * pitch_c + first_col + c_col;
                         float4 old[TN / 4] = {};
                         if (beta != 0.0f)
 #pragma unroll
@@ -24,14 +27,14 @@
                     // lanes have 2 rows of 16 columns, r and r + 1 of the 8
                     const int r = t % 32 / 16, first = first_row + c_row - lane_m + i * LANES_M + r;
                     const int col = first_col + c_col - lane_n * 4 + t % 16;
-                    float* const c = C + size_t(first) * pitch_c + col;
+                    float* const c = C_of_matrix + size_t(first) * pitch_c + col;
                     float old[TN / 4][LANES_M / 2] = {};
                     if (beta != 0.0f)
 #pragma unroll
                         for (int j = 0; j < TN; j += 4)
 #pragma unroll
                             for (int down = 0; down < LANES_M; down += 2)
-                                if (first + down < M && col + j * LANES_N < N)
+                                if (first + down < rows && col + j * LANES_N < N)
                                     old[j / 4][down / 2] = c[size_t(down) * pitch_c + j * LANES_N];
 #pragma unroll
                     for (int j = 0; j < TN; j += 4) {
@@ -41,7 +44,7 @@
                         __syncwarp();
 #pragma unroll
                         for (int down = 0; down < LANES_M; down += 2)
-                            if (first + down < M && col + j * LANES_N < N)
+                            if (first + down < rows && col + j * LANES_N < N)
                                 c[size_t(down) * pitch_c + j * LANES_N] = own[down + r][t % 16] + beta * old[j / 4][down / 2];
                     }
                 }

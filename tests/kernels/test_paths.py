@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from kernels.path_tiles import ANY_TILES, BULK_TILES
 from kernels.paths import (
-    ANY_TILES,
-    BULK_TILES,
     SHORT_TILES,
     any_layout,
     few_rows,
@@ -144,9 +143,32 @@ def test_every_tile_of_a_short_k(sizes, layout):
     check(one, short_k(one, *sizes))
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [lambda one: any_layout(one, ANY["32x32x64/4x8x8"], 2), lambda one: short_k(one, 2, 1)],
+)
+def test_a_batch_side_by_side(plan):
+    """The heads of an attention: rows of all matrices are parts of one long row."""
+    heads = {"batch": 3, "lda": 3 * 72, "stride_a": 72, "ldb": 3 * 72, "stride_b": 72}
+    one = Product(m=33, n=20, k=72, transpose_b=True, **heads, ldc=3 * 20 + 1, stride_c=20)
+    check(one, plan(one))
+
+
+@pytest.mark.exhaustive
+def test_bulk_copies_of_a_batch_side_by_side():
+    heads = {"batch": 3, "lda": 3 * 72, "stride_a": 72, "ldb": 3 * 40, "stride_b": 40}
+    one = Product(m=70, n=40, k=72, **heads, ldc=3 * 40 + 1, stride_c=40)
+    check(one, sliced(one, BULK["64x32x64/8x8x8"], 1))
+
+
 def test_slices_of_a_shared_operand():
     one = Product(m=70, n=36, k=136, batch=2, stride_a=0)
     check(one, sliced(one, BULK["64x32x64/8x8x8"], 2))
+
+
+def test_bulk_copies_of_a_batch_in_large_tiles():
+    one = Product(m=130, n=129, k=66, batch=3, ldc=131, beta=0.5, stride_a=0)
+    check(one, streamed(one, 8, 12))
 
 
 @pytest.mark.exhaustive

@@ -1,4 +1,6 @@
-"""Driver functions that PyCUDA lacks: tensor maps, launches with them, cooperative launches.
+"""The library of the NVIDIA driver: its functions, tensor maps, and launches with them.
+
+Pointers, streams and contexts are integers here, as libraries hand them out.
 
 PyCUDA hands the driver one buffer with all parameters of a kernel, and the caller has to know the
 offset of each. The 64-byte alignment of a tensor map counts from the start of the constant bank,
@@ -18,6 +20,7 @@ from ctypes import (
     c_char_p,
     c_int,
     c_size_t,
+    c_uint,
     c_uint8,
     c_uint32,
     c_uint64,
@@ -30,7 +33,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from analysis.errors import LaunchError, UnavailableError
+from analysis.errors import LaunchError, OutOfMemoryError, UnavailableError
 from analysis.geometry import Geometry
 from toolkit.launch.tensor_map import (
     DATA_TYPES,
@@ -41,7 +44,106 @@ from toolkit.launch.tensor_map import (
     MapTiling,
 )
 
-_MAX_DYNAMIC_SHARED_BYTES = 8  # cuda.h, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+# cuda.h
+MAX_DYNAMIC_SHARED_BYTES = 8
+OUT_OF_MEMORY = 2
+
+# Parameters of functions of the driver: i int, u unsigned, p pointer or handle, q 64 bits, B byte.
+# Of others, the arguments are of ctypes.
+SIGNATURES = {
+    "cuInit": "u",
+    "cuCtxGetCurrent": "p",
+    "cuCtxPushCurrent_v2": "p",
+    "cuCtxPopCurrent_v2": "p",
+    "cuCtxGetDevice": "p",
+    "cuCtxGetId": "pp",
+    "cuDeviceGet": "pi",
+    "cuDeviceGetName": "pii",
+    "cuDeviceTotalMem_v2": "pi",
+    "cuDeviceGetAttribute": "pii",
+    "cuDevicePrimaryCtxRetain": "pi",
+    "cuPointerGetAttribute": "piq",
+    "cuModuleLoadData": "pp",
+    "cuModuleGetFunction": "ppp",
+    "cuFuncSetAttribute": "pii",
+    "cuModuleGetGlobal_v2": "pppp",
+    "cuMemcpyHtoD_v2": "qpq",
+    "cuMemcpyDtoH_v2": "pqq",
+    "cuLaunchKernel": "puuuuuuuppp",
+    "cuLaunchKernelEx": "pppp",
+    "cuLaunchCooperativeKernel": "puuuuuuupp",
+    "cuTensorMapEncodeTiled": "puuqppppuuuu",
+    "cuMemAlloc_v2": "pq",
+    "cuMemFree_v2": "q",
+    "cuMemPoolCreate": "pp",
+    "cuMemPoolSetAttribute": "pip",
+    "cuMemAllocFromPoolAsync": "pqpp",
+    "cuMemFreeAsync": "qp",
+    "cuMemsetD8Async": "qBqp",
+    "cuStreamGetId": "pp",
+    "cuStreamIsCapturing": "pp",
+    "cuThreadExchangeStreamCaptureMode": "p",
+}
+KINDS = {"i": c_int, "u": c_uint, "p": c_void_p, "q": c_uint64, "B": c_uint8}
+
+
+class Driver:
+    """Functions of the driver by their names, with their parameters declared."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+
+    def __getattr__(self, name: str) -> Any:
+        """The function, which returns a status. Raises UnavailableError for an old driver."""
+        if not name.startswith("cu"):
+            raise AttributeError(name)
+        found = getattr(self.library, name, None)
+        if found is None:
+            raise UnavailableError(
+                f"the NVIDIA driver has no {name}: install one of CUDA 12 or later"
+            )
+        if name in SIGNATURES:
+            found.argtypes = [KINDS[kind] for kind in SIGNATURES[name]]
+        found.restype = c_int
+        setattr(self, name, found)
+        return found
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function. Raises LaunchError or OutOfMemoryError if it fails."""
+        if status := getattr(self, name)(*arguments):
+            raise self.error(name, status)
+
+    def error(self, name: str, status: int) -> LaunchError | OutOfMemoryError:
+        """What is raised for a status that a function returned."""
+        kind = OutOfMemoryError if status == OUT_OF_MEMORY else LaunchError
+        return kind(f"{name}: {error_name(self.library, status)}")
+
+
+def error_name(library: Any, status: int) -> str:
+    """The driver's name for a status: "CUDA_ERROR_NO_DEVICE"."""
+    name = c_char_p()
+    library.cuGetErrorName(c_int(status), pointer(name))
+    return (name.value or b"error %d" % status).decode()
+
+
+def driver_library() -> Any:
+    """The library of the CUDA driver, None where there is no driver."""
+    with suppress(OSError):
+        return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    return None
+
+
+@cache
+def driver() -> Driver:
+    """The driver of this machine. Raises UnavailableError if there is none."""
+    library = driver_library()
+    if library is None:
+        raise UnavailableError(
+            "this machine has no NVIDIA driver: if it has an NVIDIA GPU, install the driver"
+        )
+    found = Driver(library)
+    found.call("cuInit", 0)
+    return found
 
 
 class LoadedModule:
@@ -52,30 +154,24 @@ class LoadedModule:
 
     def __init__(self, image: bytes) -> None:
         self._module = c_void_p()
-        call_driver("cuModuleLoadData", byref(self._module), c_char_p(image))
+        driver().call("cuModuleLoadData", byref(self._module), image)
 
     def write(self, symbol: str, content: bytes) -> None:
         """Set a variable in global or constant memory, by its name in the cubin."""
-        call_driver(
-            "cuMemcpyHtoD_v2", self._address(symbol), c_char_p(content), c_size_t(len(content))
-        )
+        driver().call("cuMemcpyHtoD_v2", self._address(symbol), content, len(content))
 
     def read(self, symbol: str, size: int) -> bytes:
         """The first `size` bytes of a variable."""
         content = create_string_buffer(size)
-        call_driver("cuMemcpyDtoH_v2", content, self._address(symbol), c_size_t(size))
+        driver().call("cuMemcpyDtoH_v2", content, self._address(symbol), size)
         return content.raw
 
-    def _address(self, symbol: str) -> c_uint64:
+    def _address(self, symbol: str) -> int:
         address, size = c_uint64(), c_size_t()
-        call_driver(
-            "cuModuleGetGlobal_v2",
-            byref(address),
-            byref(size),
-            self._module,
-            c_char_p(symbol.encode()),
+        driver().call(
+            "cuModuleGetGlobal_v2", byref(address), byref(size), self._module, symbol.encode()
         )
-        return address
+        return address.value
 
     def prepared(
         self,
@@ -92,60 +188,61 @@ class LoadedModule:
         the default one.
         """
         function = c_void_p()
-        call_driver("cuModuleGetFunction", byref(function), self._module, c_char_p(kernel.encode()))
+        driver().call("cuModuleGetFunction", byref(function), self._module, kernel.encode())
         dynamic = geometry.dynamic_shared_bytes
         if dynamic:
-            call_driver(
-                "cuFuncSetAttribute", function, c_int(_MAX_DYNAMIC_SHARED_BYTES), c_int(dynamic)
-            )
+            driver().call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED_BYTES, dynamic)
         kept = [create_string_buffer(content, len(content)) for content in parameters]
         pointers = (c_void_p * len(kept))(*map(addressof, kept))
-        extents = [c_uint32(extent) for extent in (*geometry.grid, *geometry.block)]
+        extents = (*geometry.grid, *geometry.block, dynamic)
         name = "cuLaunchCooperativeKernel" if cooperative else "cuLaunchKernel"
+        rest = (stream, pointers) if cooperative else (stream, pointers, None)
 
         def launch(kept: object = kept) -> None:  # lives as long as this, for the pointers
-            extra = [] if cooperative else [c_void_p()]
-            call_driver(
-                name, function, *extents, c_uint32(dynamic), c_void_p(stream), pointers, *extra
-            )
+            driver().call(name, function, *extents, *rest)
 
         return launch
 
 
-def call_driver(name: str, *arguments: Any) -> None:
-    """Call a function of the driver; `arguments` are of ctypes.
+class StoredMap:
+    """The memory of a tensor map at `place`, encoded again when the address of its array changes.
 
-    Raises UnavailableError where there is none of that name, LaunchError where it fails.
+    Raises UnavailableError without a driver of CUDA 12.
     """
-    library = _library()
-    function = getattr(library, name, None)
-    if function is None:
-        raise UnavailableError(f"the NVIDIA driver has no {name}: install one of CUDA 12 or later")
-    status = function(*arguments)
-    if status:
-        raise LaunchError(f"{name}: {error_name(library, status)}")
 
+    def __init__(self, tiling: MapTiling) -> None:
+        self._room = (c_uint8 * (MAP_BYTES + MAP_ALIGNMENT))()
+        self.place = addressof(self._room) + -addressof(self._room) % MAP_ALIGNMENT
+        self._address: int | None = None
+        axes = len(tiling.shape)
+        self._lists = (
+            _inwards(c_uint64, tiling.shape),
+            _inwards(c_uint64, tiling.pitches_bytes[:-1] or (0,)),  # none of them is read then
+            _inwards(c_uint32, tiling.box),
+            _inwards(c_uint32, (1,) * axes),  # no element is left out
+        )
+        self._before = (c_void_p(self.place), DATA_TYPES[tiling.dtype.name], axes)
+        self._after = (
+            *(c_void_p(addressof(one)) for one in self._lists),
+            0,  # CU_TENSOR_MAP_INTERLEAVE_NONE
+            SWIZZLES.index(tiling.swizzle),
+            L2_PROMOTIONS.index(tiling.l2_promotion),
+            0,  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE: zeros beyond the edges
+        )
+        self._call: Callable[..., int] = driver().cuTensorMapEncodeTiled
 
-def error_name(library: Any, status: int) -> str:
-    """The driver's name for a status: "CUDA_ERROR_NO_DEVICE"."""
-    name = c_char_p()
-    library.cuGetErrorName(c_int(status), pointer(name))
-    return (name.value or b"error %d" % status).decode()
+    def encode(self, address: int) -> None:
+        """Raises LaunchError where the driver refuses."""
+        if address == self._address:
+            return
+        if status := self._call(*self._before, address, *self._after):
+            self._address = None
+            raise driver().error("cuTensorMapEncodeTiled", status)
+        self._address = address
 
-
-@cache
-def _library() -> Any:
-    library = driver_library()
-    if library is None:
-        raise UnavailableError("this machine has no NVIDIA driver: install it")
-    return library
-
-
-def driver_library() -> Any:
-    """The library of the CUDA driver, None where there is no driver."""
-    with suppress(OSError):
-        return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    return None
+    @property
+    def content(self) -> bytes:
+        return string_at(self.place, MAP_BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,27 +257,10 @@ def encoded(tiling: MapTiling, address: int) -> EncodedMap:
 
     Raises UnavailableError without a driver of CUDA 12, LaunchError where it refuses.
     """
-    inwards = range(len(tiling.shape) - 1, -1, -1)
-    pitches = [tiling.pitches_bytes[axis] for axis in inwards[1:]]
-    room = (c_uint8 * (MAP_BYTES + MAP_ALIGNMENT))()
-    at = addressof(room) + -addressof(room) % MAP_ALIGNMENT
-    call_driver(
-        "cuTensorMapEncodeTiled",
-        c_void_p(at),
-        c_uint32(DATA_TYPES[tiling.dtype.name]),
-        c_uint32(len(tiling.shape)),
-        c_void_p(address),
-        _array(c_uint64, [tiling.shape[axis] for axis in inwards]),
-        _array(c_uint64, pitches or [0]),  # none of them is read then
-        _array(c_uint32, [tiling.box[axis] for axis in inwards]),
-        _array(c_uint32, [1 for _ in inwards]),  # no element is left out
-        c_uint32(0),  # CU_TENSOR_MAP_INTERLEAVE_NONE
-        c_uint32(SWIZZLES.index(tiling.swizzle)),
-        c_uint32(L2_PROMOTIONS.index(tiling.l2_promotion)),
-        c_uint32(0),  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE: zeros beyond the edges
-    )
-    return EncodedMap(content=string_at(at, MAP_BYTES))
+    stored = StoredMap(tiling)
+    stored.encode(address)
+    return EncodedMap(content=stored.content)
 
 
-def _array(kind: Any, values: Sequence[int]) -> Any:
-    return (kind * len(values))(*values)
+def _inwards(kind: Any, values: Sequence[int]) -> Any:
+    return (kind * len(values))(*reversed(values))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.gpu.driver import call_driver
+from toolkit.gpu.driver import driver
 from toolkit.launch.launch import Argument, buffer_of
 from toolkit.launch.texture import Surface, Texels, Texture
 
@@ -144,7 +144,7 @@ class TextureObjects:
         """Destroy the objects and arrays."""
         while self._destroy:
             name, handle = self._destroy.pop()
-            call_driver(name, handle)
+            driver().call(name, handle)
 
     def _new_array(self, texels: Texels, is_surface: bool) -> c_void_p:
         gathers = texels.axes == 2 and texels.layers is None and not is_surface
@@ -158,7 +158,7 @@ class TextureObjects:
             descriptor.depth = texels.layers
             descriptor.flags |= _LAYERED
         array = c_void_p()
-        call_driver("cuArray3DCreate_v2", byref(array), byref(descriptor))
+        driver().call("cuArray3DCreate_v2", byref(array), byref(descriptor))
         self._destroy.append(("cuArrayDestroy", array))
         return array
 
@@ -178,7 +178,7 @@ class TextureObjects:
             height=height,
             depth=depth if texels.layers is None else texels.layers,
         )
-        call_driver("cuMemcpy3D_v2", byref(copy))
+        driver().call("cuMemcpy3D_v2", byref(copy))
 
     def _new_object(self, argument: Texture | Surface, buffer: int) -> np.uint64:
         texels = argument.texels
@@ -195,7 +195,7 @@ class TextureObjects:
             resource.resource.array = self._arrays[buffer][0]
         handle = c_ulonglong()
         if isinstance(argument, Surface):
-            call_driver("cuSurfObjectCreate", byref(handle), byref(resource))
+            driver().call("cuSurfObjectCreate", byref(handle), byref(resource))
             self._destroy.append(("cuSurfObjectDestroy", handle))
         else:
             as_integer = argument.read == "element" and texels.dtype.kind != "f"
@@ -204,7 +204,7 @@ class TextureObjects:
                 filter=_FILTERS[argument.filter],
                 flags=_READ_AS_INTEGER * as_integer | _NORMALIZED_COORDINATES * argument.normalized,
             )
-            call_driver(
+            driver().call(
                 "cuTexObjectCreate", byref(handle), byref(resource), byref(texture), c_void_p()
             )
             self._destroy.append(("cuTexObjectDestroy", handle))

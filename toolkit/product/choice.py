@@ -20,7 +20,7 @@ from analysis.problem import FLOAT_BYTES
 from kernels import paths, split_paths
 from kernels.path_times import OLDEST, plan_for
 from kernels.paths import PathLaunch, Plan
-from kernels.product import Product
+from kernels.product import Product, side_by_side
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.product.operands import WIDEST_BYTES, Layout, Operand
 from toolkit.product.recipe import (
@@ -67,9 +67,9 @@ def recipe_for(layout: Layout, device: Device, precision: Precision = "fp32") ->
     device that lacks a precision, and ShapeError for a batch that no grid takes.
     """
     batches = layout.batches
-    a = _place(layout.a, "A", "copy of A")
-    b = _place(layout.b, "B", "copy of B")
-    c = _place(layout.c, "C", "product", is_output=True)
+    a = _place(layout.a, batches, "A", "copy of A")
+    b = _place(layout.b, batches, "B", "copy of B")
+    c = _place(layout.c, batches, "C", "product", is_output=True)
     product = _product(a.operand, b.operand, c.operand, batches)
     plan, note = _plan(device, product, precision)
     copied = [place for place in (a, b) if place.is_copy]
@@ -112,11 +112,13 @@ def _plan(device: Device, product: Product, precision: Precision) -> tuple[Plan,
         ) from None
 
 
-def _place(operand: Operand, caller: Buffer, copy: Buffer, *, is_output: bool = False) -> _Place:
+def _place(
+    operand: Operand, batches: int, caller: Buffer, copy: Buffer, *, is_output: bool = False
+) -> _Place:
     is_taken = (
         operand.is_plain
         and operand.leading <= MOST_LEADING
-        and (operand.batch == 0 or operand.batch >= operand.span(1))
+        and _is_apart(operand, batches)
         and not (is_output and operand.is_transposed)
     )
     return _Place(
@@ -125,6 +127,14 @@ def _place(operand: Operand, caller: Buffer, copy: Buffer, *, is_output: bool = 
         buffer=caller if is_taken else copy,
         operand=operand if is_taken else _by_rows(operand),
     )
+
+
+def _is_apart(operand: Operand, batches: int) -> bool:
+    """True if a distance between the matrices of a batch describes them to a `Product`."""
+    if operand.batch == 0 or operand.batch >= operand.span(1):
+        return True
+    columns = operand.rows if operand.is_transposed else operand.columns
+    return side_by_side(batches, operand.batch, columns, operand.leading)
 
 
 def _by_rows(operand: Operand) -> Operand:

@@ -1,4 +1,4 @@
-"""The driver's functions that a call needs, bound once, and what is kept for each context.
+"""What is kept for each context of the driver, and what a call asks the driver for.
 
 Pointers, streams and contexts are integers here, as libraries hand them out.
 """
@@ -9,7 +9,7 @@ import ctypes
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import byref, c_char, c_int, c_size_t, c_uint, c_uint8, c_uint64, c_void_p
+from ctypes import byref, c_char, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -17,52 +17,16 @@ from threading import RLock, get_ident
 from typing import Any
 
 from analysis.devices import DriverFacts
-from analysis.errors import LaunchError, OutOfMemoryError, UnavailableError
-from toolkit.gpu.driver import driver_library, error_name
+from toolkit.gpu.driver import MAX_DYNAMIC_SHARED_BYTES, driver
 
 # cuda.h
-OUT_OF_MEMORY = 2
 INVALID_VALUE = 1
 POINTER_CONTEXT, POINTER_MEMORY_TYPE, POINTER_DEVICE = 1, 2, 9
 MEMORY_OF_HOST = 1
 RELAXED_CAPTURE = 2
-MAX_DYNAMIC_SHARED_BYTES = 8
 STREAM_PER_THREAD = 2
 POOL_RELEASE_THRESHOLD = 4
 PINNED, ON_DEVICE, NO_HANDLE = 1, 1, 0
-
-# Parameters of functions of the driver: i int, u unsigned, p pointer or handle, q 64 bits.
-_SIGNATURES = {
-    "cuInit": "u",
-    "cuCtxGetCurrent": "p",
-    "cuCtxPushCurrent_v2": "p",
-    "cuCtxPopCurrent_v2": "p",
-    "cuCtxGetDevice": "p",
-    "cuCtxGetId": "pp",
-    "cuDeviceGet": "pi",
-    "cuDeviceGetName": "pii",
-    "cuDeviceTotalMem_v2": "pi",
-    "cuDeviceGetAttribute": "pii",
-    "cuDevicePrimaryCtxRetain": "pi",
-    "cuPointerGetAttribute": "piq",
-    "cuModuleLoadData": "pp",
-    "cuModuleGetFunction": "ppp",
-    "cuFuncSetAttribute": "pii",
-    "cuLaunchKernel": "puuuuuuuppp",
-    "cuLaunchKernelEx": "pppp",
-    "cuTensorMapEncodeTiled": "puuqppppuuuu",
-    "cuMemAlloc_v2": "pq",
-    "cuMemFree_v2": "q",
-    "cuMemPoolCreate": "pp",
-    "cuMemPoolSetAttribute": "pip",
-    "cuMemAllocFromPoolAsync": "pqpp",
-    "cuMemFreeAsync": "qp",
-    "cuMemsetD8Async": "qBqp",
-    "cuStreamGetId": "pp",
-    "cuStreamIsCapturing": "pp",
-    "cuThreadExchangeStreamCaptureMode": "p",
-}
-_KINDS = {"i": c_int, "u": c_uint, "p": c_void_p, "q": c_uint64, "B": c_uint8}
 
 # CU_DEVICE_ATTRIBUTE_..., by the field of `DriverFacts`
 _ATTRIBUTES = {
@@ -77,50 +41,6 @@ _ATTRIBUTES = {
     "reserved_shared_bytes_per_block": 111,
 }
 _CLOCK_KHZ, _MEMORY_CLOCK_KHZ, _MAJOR, _MINOR = 13, 36, 75, 76
-
-
-class Driver:
-    """Functions of the driver by their names, with their parameters declared."""
-
-    def __init__(self, library: Any) -> None:
-        self.library = library
-        self._bound: dict[str, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        """The function, which returns a status. Raises UnavailableError for an old driver."""
-        if name not in _SIGNATURES:
-            raise AttributeError(name)
-        found = getattr(self.library, name, None)
-        if found is None:
-            raise UnavailableError(
-                f"the NVIDIA driver has no {name}: install one of CUDA 12 or later"
-            )
-        found.argtypes = [_KINDS[kind] for kind in _SIGNATURES[name]]
-        found.restype = c_int
-        setattr(self, name, found)
-        return found
-
-    def call(self, name: str, *arguments: Any) -> None:
-        """Call a function. Raises LaunchError or OutOfMemoryError if it fails."""
-        if status := getattr(self, name)(*arguments):
-            raise self.error(name, status)
-
-    def error(self, name: str, status: int) -> LaunchError | OutOfMemoryError:
-        kind = OutOfMemoryError if status == OUT_OF_MEMORY else LaunchError
-        return kind(f"matmul: {name}: {error_name(self.library, status)}")
-
-
-@cache
-def driver() -> Driver:
-    """The driver of this machine. Raises UnavailableError if there is none."""
-    library = driver_library()
-    if library is None:
-        raise UnavailableError(
-            "this machine has no NVIDIA driver: if it has an NVIDIA GPU, install the driver"
-        )
-    found = Driver(library)
-    found.call("cuInit", 0)
-    return found
 
 
 # Contexts.

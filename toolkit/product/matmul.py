@@ -11,6 +11,7 @@ from threading import RLock, local
 from typing import Any, get_args
 
 from analysis.errors import InputError, UnknownNameError
+from toolkit.gpu.driver import driver
 from toolkit.product import device
 from toolkit.product.arrays import Library, library_of
 from toolkit.product.kept_recipes import recipe_of
@@ -47,7 +48,7 @@ class _Call:
         self._views, self.shape = views, views[2].shape
         self._extents = [one.extent_bytes for one in views]
         self._current = c_void_p()
-        self._get_current = partial(device.driver().cuCtxGetCurrent, byref(self._current))
+        self._get_current = partial(driver().cuCtxGetCurrent, byref(self._current))
 
     def launch(self, first: int, second: int, out: int, factors: Factors, stream: int) -> None:
         """Launch the product of arrays at these addresses, in their context."""

@@ -12,7 +12,6 @@ from ctypes import (
     c_char,
     c_float,
     c_int,
-    c_uint8,
     c_uint32,
     c_uint64,
     c_void_p,
@@ -20,12 +19,14 @@ from ctypes import (
 )
 from typing import Any
 
-from toolkit.launch.tensor_map import DATA_TYPES, L2_PROMOTIONS, MAP_ALIGNMENT, MAP_BYTES, SWIZZLES
+import numpy as np
+
+from toolkit.gpu.driver import StoredMap, driver
+from toolkit.launch.tensor_map import MapTiling
 from toolkit.product.device import (
     MOST_KEPT_BYTES,
     Context,
     borrowed,
-    driver,
     function_of,
     is_capturing,
     workspace_of,
@@ -104,7 +105,7 @@ class _PreparedStep:
         function = function_of(context, step.image, step.entry, step.shared_bytes)
         self._kept: list[Any] = []
         self._pointers: list[tuple[c_uint64, str, int]] = []
-        self._maps: list[_PreparedMap] = []
+        self._maps: list[tuple[StoredMap, str, int]] = []
         self._factors: list[tuple[c_float, bool]] = []
         places = (c_void_p * len(step.arguments))(*map(self._place, step.arguments))
         self._kept.append(places)
@@ -125,8 +126,8 @@ class _PreparedStep:
             place = c_float()
             self._factors.append((place, argument.name == "alpha"))
         elif isinstance(argument, Map):
-            one = _PreparedMap(argument)
-            self._maps.append(one)
+            one = StoredMap(_tiling(argument))
+            self._maps.append((one, argument.pointer.buffer, argument.pointer.offset_bytes))
             return one.place
         else:
             place = create_string_buffer(argument.content, len(argument.content))
@@ -138,8 +139,8 @@ class _PreparedStep:
             factor.value = alpha if is_alpha else beta
         for place, buffer, offset_bytes in self._pointers:
             place.value = addresses[buffer] + offset_bytes
-        for one in self._maps:
-            one.encode(addresses)
+        for one, buffer, offset_bytes in self._maps:
+            one.encode(addresses[buffer] + offset_bytes)
         if status := self._call(*self._fixed, stream, self._places, None):
             raise driver().error("cuLaunchKernel", status)
 
@@ -180,40 +181,12 @@ class _EarlyLaunch:
         return self._call(self._place, function, arguments, extra)
 
 
-class _PreparedMap:
-    """The memory of a tensor map, which is encoded again when its address changes."""
-
-    def __init__(self, one: Map) -> None:
-        self._pointer = one.pointer
-        self._room = (c_uint8 * (MAP_BYTES + MAP_ALIGNMENT))()
-        self.place = addressof(self._room) + -addressof(self._room) % MAP_ALIGNMENT
-        self._address = 0
-        axes = len(one.shape)
-        self._lists = (
-            _inwards(c_uint64, one.shape),
-            _inwards(c_uint64, one.pitches or (0,)),  # none of them is read then
-            _inwards(c_uint32, one.box),
-            _inwards(c_uint32, (1,) * axes),  # no element is left out
-        )
-        self._before = (c_void_p(self.place), DATA_TYPES[one.dtype], axes)
-        self._after = (
-            *(c_void_p(addressof(one)) for one in self._lists),
-            0,  # CU_TENSOR_MAP_INTERLEAVE_NONE
-            SWIZZLES.index(one.swizzle),
-            L2_PROMOTIONS.index(one.l2_promotion),
-            0,  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE: zeros beyond the edges
-        )
-        self._call: Callable[..., int] = driver().cuTensorMapEncodeTiled
-
-    def encode(self, addresses: Addresses) -> None:
-        address = addresses[self._pointer.buffer] + self._pointer.offset_bytes
-        if address == self._address:
-            return
-        if status := self._call(*self._before, address, *self._after):
-            self._address = 0
-            raise driver().error("cuTensorMapEncodeTiled", status)
-        self._address = address
-
-
-def _inwards(kind: Any, values: Sequence[int]) -> Any:
-    return (kind * len(values))(*reversed(values))
+def _tiling(one: Map) -> MapTiling:
+    return MapTiling(
+        shape=one.shape,
+        dtype=np.dtype(one.dtype),
+        box=one.box,
+        swizzle=one.swizzle,
+        l2_promotion=one.l2_promotion,
+        pitches=one.pitches,
+    )

@@ -1,6 +1,9 @@
 """Tensor maps: what the driver would refuse, what it is asked, and whose buffer a map is of."""
 
 import ctypes
+from ctypes import c_uint32, c_uint64
+from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -130,33 +133,45 @@ class FakeDriver:
         self.status = 0
         self.calls = []
         self.parameters = []
-        self.cuTensorMapEncodeTiled, self.cuGetErrorName = self.encode, self.error_name
-        self.cuModuleLoadData, self.cuModuleGetFunction = self.load, self.function
-        self.cuFuncSetAttribute, self.cuLaunchKernel = self.attribute, self.launch
+        for name, function in {
+            "cuInit": lambda flags: 0,
+            "cuTensorMapEncodeTiled": self.encode,
+            "cuModuleLoadData": self.load,
+            "cuModuleGetFunction": self.function,
+            "cuFuncSetAttribute": self.attribute,
+            "cuLaunchKernel": self.launch,
+        }.items():
+            kinds = [driver.KINDS[kind] for kind in driver.SIGNATURES[name]]
+            setattr(self, name, ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(function))
+        self.cuGetErrorName = self.error_name
 
-    def encode(self, at, *arguments):
-        assert at.value % 64 == 0
-        ctypes.memmove(at.value, bytes(range(128)), 128)
-        self.calls.append(("encode", arguments))
+    def encode(self, at, kind, axes, address, sizes, pitches, box, steps, *modes):
+        assert at % 64 == 0
+        ctypes.memmove(at, bytes(range(128)), 128)
+        lists = [(c_uint64, sizes, axes), (c_uint64, pitches, axes - 1)]
+        lists += [(c_uint32, box, axes), (c_uint32, steps, axes)]
+        read = [list((number * count).from_address(place)) for number, place, count in lists]
+        self.calls.append(("encode", (kind, axes, address, *read, *modes)))
         return self.status
 
     def load(self, module, image):
-        self.calls.append(("load", (image.value,)))
+        self.calls.append(("load", (ctypes.string_at(image),)))
         return 0
 
     def function(self, function, module, name):
-        self.calls.append(("function", (name.value,)))
+        self.calls.append(("function", (ctypes.string_at(name),)))
         return 0
 
     def attribute(self, function, attribute, value):
-        self.calls.append(("attribute", (attribute.value, value.value)))
+        self.calls.append(("attribute", (attribute, value)))
         return 0
 
     def launch(self, function, *rest):
         *extents, shared, _, pointers, _ = rest
-        self.calls.append(("launch", (*(x.value for x in extents), shared.value)))
+        self.calls.append(("launch", (*extents, shared)))
         sizes = [128, 8, 4]
-        self.parameters = [ctypes.string_at(p, n) for p, n in zip(pointers, sizes, strict=True)]
+        places = (ctypes.c_void_p * len(sizes)).from_address(pointers)
+        self.parameters = [ctypes.string_at(p, n) for p, n in zip(places, sizes, strict=True)]
         return self.status
 
     def error_name(self, status, name):
@@ -164,10 +179,15 @@ class FakeDriver:
         return 0
 
 
+def install(monkeypatch, library):
+    monkeypatch.setattr(driver, "driver_library", lambda: library)
+    monkeypatch.setattr(driver, "driver", cache(driver.driver.__wrapped__))
+
+
 @pytest.fixture
 def fake(monkeypatch):
     library = FakeDriver()
-    monkeypatch.setattr(driver, "_library", lambda: library)
+    install(monkeypatch, library)
     return library
 
 
@@ -177,10 +197,10 @@ def test_the_driver_is_asked_from_the_innermost_axis_on(fake):
     ((_, (kind, axes, address, sizes, pitches, box, steps, interleave, swizzle, l2, fill)),) = (
         fake.calls
     )
-    assert (kind.value, axes.value, address.value) == (7, 2, 4096)  # FLOAT32 is 7
-    assert (list(sizes), list(pitches)) == ([64, 100], [256])
-    assert (list(box), list(steps)) == ([32, 16], [1, 1])
-    assert (interleave.value, swizzle.value, l2.value, fill.value) == (0, 3, 2, 0)
+    assert (kind, axes, address) == (7, 2, 4096)  # FLOAT32 is 7
+    assert (sizes, pitches) == ([64, 100], [256])
+    assert (box, steps) == ([32, 16], [1, 1])
+    assert (interleave, swizzle, l2, fill) == (0, 3, 2, 0)
 
 
 def test_a_refusal_of_the_driver_has_its_name(fake):
@@ -190,7 +210,7 @@ def test_a_refusal_of_the_driver_has_its_name(fake):
 
 
 def test_an_old_driver_is_unavailable(monkeypatch):
-    monkeypatch.setattr(driver, "_library", object)
+    install(monkeypatch, SimpleNamespace(cuInit=FakeDriver().cuInit))
     with pytest.raises(
         UnavailableError, match="has no cuTensorMapEncodeTiled: install one of CUDA 12"
     ):

@@ -12,9 +12,10 @@ from ctypes import POINTER, c_char_p, c_int, c_uint64, c_void_p, cast, memmove, 
 import numpy as np
 
 from toolkit import TensorMap, simulate
+from toolkit.gpu.driver import KINDS, SIGNATURES
 from toolkit.launch.launch import buffers_of
 from toolkit.machine_code.kernel import read_kernel
-from toolkit.product.device import _ATTRIBUTES, _KINDS, _SIGNATURES
+from toolkit.product.device import _ATTRIBUTES
 from toolkit.product.prepared import _Attribute, _Configuration
 
 H200 = {
@@ -41,8 +42,8 @@ class MadeUpGpu:
         self.fails = {}  # name of a function: status
         self.stream_ids, self.identifiers = {}, 0
         self.launch_contexts = []
-        for name, signature in _SIGNATURES.items():
-            kinds = [_KINDS[kind] for kind in signature]
+        for name, signature in SIGNATURES.items():
+            kinds = [KINDS[kind] for kind in signature]
             setattr(self, name, ctypes.CFUNCTYPE(c_int, *kinds)(self._entry(name)))
         self.cuGetErrorName = self._error_name
 
@@ -396,10 +397,11 @@ def new(shape, fill=np.nan):
 
 def installed(monkeypatch, gpu):
     """The driver and the libraries in the place of real ones."""
+    from toolkit.gpu import driver
     from toolkit.product import arrays, device, matmul
 
-    monkeypatch.setattr(device, "driver_library", lambda: gpu)
-    for cached in (device.driver, device.primary_context, device.facts_of):
+    monkeypatch.setattr(driver, "driver_library", lambda: gpu)
+    for cached in (driver.driver, device.primary_context, device.facts_of):
         cached.cache_clear()
     device._contexts.clear()
     arrays._made.clear(), arrays._of_type.clear()

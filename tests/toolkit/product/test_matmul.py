@@ -23,6 +23,7 @@ from tests.refusals import refusal
 from tests.toolkit.product import made_up_gpu
 from tests.toolkit.product.made_up_gpu import FIRST_CONTEXT, MadeUpGpu, TorchType, new
 from toolkit import matmul
+from toolkit.gpu import driver
 from toolkit.product import choice, device, kept_recipes
 from toolkit.product import matmul as call
 from toolkit.product.matmul import PrecisionWarning
@@ -399,7 +400,7 @@ def test_a_failed_launch_leaves_a_workspace_that_is_zeroed_again(with_workspace)
     matmul(*pair)
     machine.gpu.fails["cuLaunchKernel"] = 700
     said = refusal(LaunchError, matmul, *pair)
-    assert said == "matmul: cuLaunchKernel: CUDA_ERROR_MADE_UP"
+    assert said == "cuLaunchKernel: CUDA_ERROR_MADE_UP"
     machine.gpu.fails.clear()
     matmul(*pair)
     assert machine.gpu.names().count("cuMemsetD8Async") == 2
@@ -409,7 +410,7 @@ def test_no_memory_for_a_workspace(with_workspace):
     machine = with_workspace()
     machine.gpu.fails["cuMemAlloc_v2"] = made_up_gpu.OUT_OF_MEMORY
     said = refusal(OutOfMemoryError, matmul, *arrays(machine))
-    assert said == "matmul: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY"
+    assert said == "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY"
 
 
 # Threads.
@@ -580,8 +581,8 @@ def test_strides_between_elements(idle):
 
 
 def test_without_a_driver(machine, monkeypatch):
-    monkeypatch.setattr(device, "driver_library", lambda: None)
-    device.driver.cache_clear()
+    monkeypatch.setattr(driver, "driver_library", lambda: None)
+    driver.driver.cache_clear()
     a, b = machine.torch.Tensor(numbers(M, K)), machine.torch.Tensor(numbers(K, N))
     assert "no NVIDIA driver" in refusal(UnavailableError, matmul, a, b)
 
@@ -603,7 +604,7 @@ def test_a_batch_that_no_grid_takes(idle):
 
 
 def test_an_old_driver(monkeypatch):
-    old = device.Driver(object())
+    old = driver.Driver(object())
     assert refusal(UnavailableError, lambda: old.cuStreamGetId) == (
         "the NVIDIA driver has no cuStreamGetId: install one of CUDA 12 or later"
     )
@@ -628,6 +629,24 @@ def test_a_recipe_has_no_address_and_can_be_kept(idle):
     recipe = kept_recipes.recipe_of(layout, facts)
     assert pickle.loads(pickle.dumps(recipe)) == recipe
     assert recipe.steps[-1].entry == "strided_copy"
+
+
+def test_the_heads_of_an_attention_are_read_in_place(idle):
+    heads, tokens, size = 4, 10, 16
+    strides = (size, heads * size, 1)  # of (heads, tokens, size) in rows of all heads
+    layout = toolkit.product.operands.layout_of(
+        *(
+            toolkit.product.operands.View(name, shape, strides, 16)
+            for name, shape, strides in (
+                ("a", (heads, tokens, size), strides),
+                ("b", (heads, size, tokens), (size, 1, heads * size)),
+                ("out", (heads, tokens, tokens), (tokens, heads * tokens, 1)),
+            )
+        )
+    )
+    recipe = kept_recipes.recipe_of(layout, device.facts_of(0))
+    assert not any(recipe.copies_bytes)
+    assert "strided_copy" not in [step.entry for step in recipe.steps]
 
 
 def test_the_import_of_the_toolkit_stays_light():

@@ -1,0 +1,140 @@
+"""Fit the constants of the paths' estimates on a run of `benchmarks.products --candidates`.
+
+    python -m benchmarks.path_constants RUN.json
+
+The products with even numbers are fitted, one constant after the other, and the others evaluated:
+the mean error of the estimates of the chosen paths, and how much longer these take than the fastest
+that was timed. No GPU; a few minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+from analysis.devices import Device, find_device
+from kernels.path_times import CONSTANTS, Constants, candidates
+from kernels.product import Product
+from validation.products.law import products
+
+TURNS = 12
+FIRST_STEP, LATER = 0.2, 0.75  # relative change of a constant, and its factor from turn to turn
+NEAR, FAR_WEIGHT = 1.3, 0.2  # candidates that take so much longer than the fastest count less
+MOST_ERROR = 0.5  # of a logarithm: larger ones are no reason to change a constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed:
+    """The measured times of the candidates of a product, in their order; None if not timed."""
+
+    number: int
+    product: Product
+    times_s: tuple[float | None, ...]
+
+    @property
+    def least_s(self) -> float:
+        return min(one for one in self.times_s if one is not None)
+
+
+def timed(run: dict[str, Any], device: Device) -> Iterator[Timed]:
+    """The products of a run. All of their candidates are made once, for their labels."""
+    numbers = {case.name: (n, case.product) for n, case in enumerate(products())}
+    for record in run["records"]:
+        number, product = numbers[record["name"]]
+        labels = [make(product, *rest).label for _, make, rest in candidates(device, product)]
+        times = tuple(record["candidates"].get(label) for label in labels)
+        if any(times):
+            yield Timed(number=number, product=product, times_s=times)
+
+
+def loss(constants: Constants, cases: Sequence[Timed], device: Device) -> float:
+    """Mean squared error of the estimates' logarithms."""
+    total = weights = 0.0
+    for case in cases:
+        least_s = case.least_s
+        found = candidates(device, case.product, constants)
+        for (estimate_s, _, _), time_s in zip(found, case.times_s, strict=True):
+            if time_s is not None:
+                weight = 1.0 if time_s <= NEAR * least_s else FAR_WEIGHT
+                error = min(abs(log(estimate_s / time_s)), MOST_ERROR)
+                total, weights = total + weight * error**2, weights + weight
+    return total / weights
+
+
+def changed(constants: Constants, factor: float) -> Iterator[Constants]:
+    """The constants with one of them multiplied, each in turn."""
+    for name, value in asdict(constants).items():
+        every: list[Any] = [value * factor] if isinstance(value, float) else []
+        if isinstance(value, tuple):
+            every = [(*value[:n], one * factor, *value[n + 1 :]) for n, one in enumerate(value)]
+        yield from (replace(constants, **{name: one}) for one in every)
+
+
+def fitted(cases: Sequence[Timed], device: Device) -> Constants:
+    """Each constant is changed up and down, by less from turn to turn."""
+    best, least, step = CONSTANTS, loss(CONSTANTS, cases, device), FIRST_STEP
+    count = sum(1 for _ in changed(best, 1.0))
+    for turn in range(TURNS):
+        for n in range(count):
+            for factor in (1 + step, 1 / (1 + step)):
+                tried = next(one for i, one in enumerate(changed(best, factor)) if i == n)
+                found = loss(tried, cases, device)
+                if found < least:
+                    best, least = tried, found
+                    break
+        step *= LATER
+        print(f"turn {turn + 1}: {least**0.5:.4f}", file=sys.stderr, flush=True)
+    return best
+
+
+def evaluate(constants: Constants, cases: Sequence[Timed], device: Device) -> str:
+    """Errors of the chosen paths' estimates, and regrets."""
+    errors, regrets = [], []
+    for case in cases:
+        found = candidates(device, case.product, constants)
+        known = [
+            (estimate_s, time_s)
+            for (estimate_s, _, _), time_s in zip(found, case.times_s, strict=True)
+            if time_s is not None
+        ]
+        estimate_s, time_s = min(known)
+        errors.append(abs(log(estimate_s / time_s)))
+        regrets.append(time_s / case.least_s - 1)
+    return (
+        f"{len(cases)} products: estimates {exp(sum(errors) / len(errors)) - 1:.1%} off, by a "
+        f"factor of {exp(max(errors)):.2f} at worst; regret {sum(regrets) / len(regrets):.1%} on "
+        f"average, {max(regrets):.0%} at worst"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--device", default="h200")
+    chosen = parser.parse_args()
+    device = find_device(chosen.device)
+    cases = list(timed(json.loads(chosen.run.read_text(encoding="utf-8")), device))
+    even = [one for one in cases if one.number % 2 == 0]
+    odd = [one for one in cases if one.number % 2]
+    print("before, odd:", evaluate(CONSTANTS, odd, device), flush=True)
+    best = fitted(even, device)
+    for name, value in asdict(best).items():
+        rounded = tuple(float(f"{one:.3g}") for one in value) if isinstance(value, tuple) else value
+        print(f"    {name} = {rounded if isinstance(value, tuple) else f'{value:.3g}'}")
+    print("fitted, even:", evaluate(best, even, device))
+    print("not fitted, odd:", evaluate(best, odd, device))
+    as_predicted = replace(
+        best, any_rates=(sum(best.any_rates) / len(best.any_rates),) * len(best.any_rates)
+    )
+    print("with one factor for all predicted rates, all:", evaluate(as_predicted, cases, device))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Tiles of the paths whose blocks share a C by tiles: any_layout.cu and sliced.cu."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from analysis.geometry import ceil_div
+from analysis.problem import FLOAT_BYTES
+from kernels.tilings import SPLIT_DEPTH
+
+CHUNK = 8  # k of a slice that any_layout.cu computes at a time, at the end of K too
+PAD = 4  # floats behind a row of a tile in shared memory, any_layout.cu
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tile:
+    """Parameters of any_layout.cu, or of sliced.cu (`is_bulk`)."""
+
+    bm: int
+    bn: int
+    bk: int
+    tm: int
+    tn: int
+    slices: int
+    stages: int
+    is_bulk: bool = False
+    #: Whether nothing is moved from a k to the next, as in rung 14: it pays where sums fill the
+    #: registers, and else for some tiles.
+    fenced: bool = False
+    #: Whether old values of C come to L2 before the loop. The registers of one tile are laid out
+    #: worse with it: it is 7% slower where B is stored along n.
+    prefetched: bool = True
+    name: str = field(init=False)
+    threads: int = field(init=False)
+    shared_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        threads = self.bm // self.tm * (self.bn // self.tn) * self.slices
+        pad = 0 if self.is_bulk else 2 * PAD
+        ring = self.stages * self.bk * (self.bm + self.bn + pad) * FLOAT_BYTES
+        sums = self.slices * self.bm * self.bn * FLOAT_BYTES if self.slices > 1 else 0
+        name = f"{self.bm}x{self.bn}x{self.bk}/{self.tm}x{self.tn}x{self.slices}"
+        for key, value in (("name", name), ("threads", threads), ("shared_bytes", max(ring, sums))):
+            object.__setattr__(self, key, value)
+
+    @cached_property
+    def defines(self) -> dict[str, int]:
+        names: tuple[str, ...] = ("bm", "bn", "tm", "tn", "slices", "stages")
+        names += () if self.is_bulk else ("bk", "fenced", "prefetched")
+        return {name.upper(): int(getattr(self, name)) for name in names}
+
+    @property
+    def quads(self) -> int:
+        """Quads of a thread after slices are added."""
+        return ceil_div(self.tm * self.tn // 4, self.slices)
+
+
+ANY_TILES = (
+    Tile(bm=64, bn=128, bk=16, tm=8, tn=8, slices=1, stages=3, prefetched=False),
+    Tile(bm=128, bn=64, bk=16, tm=8, tn=8, slices=1, stages=3, fenced=True),
+    Tile(bm=64, bn=64, bk=16, tm=4, tn=8, slices=1, stages=3),
+    Tile(bm=64, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3, fenced=True),
+    Tile(bm=128, bn=64, bk=16, tm=8, tn=16, slices=1, stages=3, fenced=True),
+    Tile(bm=128, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3, fenced=True),
+    Tile(bm=32, bn=128, bk=32, tm=4, tn=8, slices=2, stages=3),
+    Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=4, stages=3),
+    Tile(bm=128, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
+    Tile(bm=64, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
+    Tile(bm=32, bn=32, bk=32, tm=4, tn=8, slices=4, stages=3),
+    Tile(bm=32, bn=32, bk=64, tm=4, tn=8, slices=8, stages=3),
+)
+BULK_TILES = (
+    Tile(bm=128, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=4, stages=4, is_bulk=True),
+    Tile(bm=64, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=8, stages=4, is_bulk=True),
+    Tile(bm=64, bn=32, bk=SPLIT_DEPTH, tm=8, tn=8, slices=8, stages=5, is_bulk=True),
+    Tile(bm=96, bn=48, bk=SPLIT_DEPTH, tm=12, tn=12, slices=8, stages=5, is_bulk=True),
+)
