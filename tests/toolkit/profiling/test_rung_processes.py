@@ -112,6 +112,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path):
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "toolkit", "profile", "--shape", "1024", "--device", "h200"),
+            *(word for name in NAMES[1:] for word in ("--variant", name)),
             *(f"--html={tmp_path / 'p.html'}", f"--record={tmp_path / 'p.json'}"),
             *("--executor", "simulate"),
         ],
