@@ -11,7 +11,9 @@ and without those of hardware, `-m "gpu and exhaustive"` runs those of the GPU.
 import gc
 import os
 import shutil
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -122,14 +124,33 @@ class Recording:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
+def pytest_collection(session):
     """Collect without the garbage collector: what is made, modules and items, stays to the end."""
     gc.disable()
     try:
+        if workers := getattr(session.config, "workerinput", None):
+            import_in_turn(session.config, workers)
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
+
+
+def import_in_turn(config, workers):
+    """Import the files of tests, in each worker from another one on.
+
+    After a change, pytest compiles each file with its assertions. Workers that begin elsewhere find
+    most files compiled by others.
+    """
+    files = sorted(
+        file for path in map(Path, config.args) if path.is_dir() for file in path.rglob("test_*.py")
+    )
+    number = int(workers["workerid"].removeprefix("gw"))
+    first = len(files) * number // workers["workercount"]
+    for file in [*files[first:], *files[:first]]:
+        name = ".".join(file.resolve().relative_to(config.rootpath).with_suffix("").parts)
+        with suppress(Exception, pytest.skip.Exception):  # told when the file is collected
+            import_module(name)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,8 +1,12 @@
-"""Cache of the test suite: it keeps output of compilers, and nothing that we compute."""
+"""Cache of the test suite: it keeps output of compilers, and nothing that we compute; imports."""
 
 import re
+import sys
+from types import SimpleNamespace
 
-from tests.conftest import compiler_outputs
+import pytest
+
+from tests.conftest import compiler_outputs, import_in_turn
 from validation import ROOT
 
 
@@ -35,3 +39,17 @@ def test_nothing_else_is_kept():
         "toolkit/profiling/on_cpu.py",
         "toolkit/product/kept_recipes.py",
     }
+
+
+@pytest.mark.parametrize(("worker", "order"), [("gw0", "abcd"), ("gw1", "cdab")])
+def test_each_worker_imports_all_files_from_another_one_on(worker, order, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "imported", [], raising=False)
+    bad = {"b": "raise ValueError", "d": "import pytest; pytest.skip('', allow_module_level=True)"}
+    for letter in "abcd":
+        code = f"import sys; sys.imported.append('{letter}')\n{bad.get(letter, '')}"
+        tmp_path.joinpath(f"test_in_turn_{letter}.py").write_text(code)
+        monkeypatch.delitem(sys.modules, f"test_in_turn_{letter}", raising=False)
+    config = SimpleNamespace(args=[str(tmp_path)], rootpath=tmp_path)
+    import_in_turn(config, {"workerid": worker, "workercount": 2})
+    assert "".join(sys.imported) == order

@@ -18,8 +18,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.forks import forked
 from tests.records_by_hand import resources
 from tests.toolkit import fake_ncu
+from toolkit.gpu import context, event_timer, sampling
 from toolkit.gpu.launch import InAChild, OnGpu
 from toolkit.machine_code import kernel as cubin
 
@@ -425,16 +427,21 @@ def no_gpu(monkeypatch):
     monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
 
 
+def adapt(set_attribute):
+    """Change what of the toolkit is no call of PyCUDA, or takes long for NumPy."""
+    set_attribute(context, "driver_library", object)
+    set_attribute(context, "read_kernel", made_up_kernel)
+    set_attribute(sampling, "WARM_UP_S", 0.0)
+    set_attribute(event_timer, "OTHER_BYTES", 2 * L2_BYTES)
+
+
 @pytest.fixture
 def cuda(monkeypatch):
     """A machine with one GPU, PyCUDA and nvcc, and without cuBLAS."""
     fake = FakeCuda()
     for name, module in fake.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr("toolkit.gpu.context.driver_library", object)
-    monkeypatch.setattr("toolkit.gpu.context.read_kernel", made_up_kernel)
-    monkeypatch.setattr("toolkit.gpu.sampling.WARM_UP_S", 0.0)
-    monkeypatch.setattr("toolkit.gpu.event_timer.OTHER_BYTES", 2 * L2_BYTES)
+    adapt(monkeypatch.setattr)
     # a child process would not see this machine: that of `children` has one of its own
     for user in ("profiling.on_gpu", "gpu.launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", OnGpu)
@@ -442,34 +449,51 @@ def cuda(monkeypatch):
     assert fake.depth == 0, "PyCUDA aborts a process that ends inside of a context"
 
 
-# What a child process runs: the made-up GPU, as some code changes it, and then the child's part.
-CHILD = """
+# What a child process runs: the made-up GPU, some code that changes it, and the child's part.
+MADE_UP_GPU = """
 import ctypes, os, sys
 from tests.toolkit import conftest
 
 cuda = conftest.FakeCuda()
 sys.modules |= cuda.modules()
-import toolkit.gpu.context, toolkit.gpu.worker_process
-toolkit.gpu.context.driver_library = object
-toolkit.gpu.context.read_kernel = conftest.made_up_kernel
-{code}
-toolkit.gpu.worker_process.main()
+import numpy.random, toolkit.gpu.product_launch, toolkit.gpu.worker_process
+conftest.adapt(setattr)
 """
+CHILD = "toolkit.gpu.worker_process.main()\n"
 
 
 @pytest.fixture
-def children(cuda, monkeypatch, tmp_path_factory):
-    """Real child processes, each with a made-up GPU of its own; some code changes that, `cuda`."""
-    script = tmp_path_factory.mktemp("child") / "child.py"
-
-    def changed_by(code):
-        script.write_text(CHILD.format(code=code))
-
-    changed_by("")
+def isolated(cuda, monkeypatch):
+    """Launches are made in child processes."""
     for user in ("profiling.on_gpu", "gpu.launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", InAChild)
-    monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", (sys.executable, str(script)))
     monkeypatch.setattr("toolkit.gpu.worker_process.GRACE_S", 1.0)
+
+
+@pytest.fixture
+def interpreters(isolated, monkeypatch, tmp_path):
+    """Child processes with a made-up GPU each, started as the toolkit starts them."""
+    script = tmp_path / "child.py"
+    script.write_text(f"{MADE_UP_GPU}\n{CHILD}")
+    monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", (sys.executable, str(script)))
+
+
+@pytest.fixture
+def children(isolated, monkeypatch):
+    """Real child processes, each with a made-up GPU of its own; some code changes that, `cuda`.
+
+    They are forked, which takes less time than an interpreter for each.
+    """
+
+    def changed_by(code):
+        monkeypatch.setattr(
+            "toolkit.gpu.worker_process._started",
+            lambda _, pipe, shows_output: forked(
+                MADE_UP_GPU, f"{code}\n{CHILD}", pipe, shows_output
+            ),
+        )
+
+    changed_by("")
     return changed_by
 
 

@@ -1,7 +1,8 @@
 """Nsight Compute as the toolkit calls it, on a machine without one: a command that replays.
 
-What it does wrong is in $FAKE_NCU, a JSON object of `Faults`; each command line is added to the
-file that it names as "history". The launching process is not run: its lines are said for it.
+What it does wrong is in $FAKE_NCU, a JSON object of `Faults`. Each command line is added to the
+file that it names as "history", and kernels of products are kept in the folder "known" from run to
+run. The launching process is not run: its lines are said for it.
 """
 
 import csv
@@ -41,6 +42,7 @@ class Faults:
     """
 
     history: str = os.devnull
+    known: str = ""
     permission: bool = True
     unavailable: bool = False
     unknown: list[str] = field(default_factory=list)
@@ -63,9 +65,21 @@ def value_of(metric, position):
     return RESOURCES.get(metric, 1000 * (position + 1) + sum(map(ord, metric)))
 
 
-def kernels_of(entry):
+def kernels_of(entry, known):
+    """Kernels of a launch. Those of products are kept in the folder `known`, if there is one."""
     if "kernels" in entry:
         return entry["kernels"]
+    asked = (entry["variant"], *sorted(entry["parameters"].items()), entry["executed_shape"])
+    kept = Path(known, f"{asked}.json")
+    if not kept.exists():
+        found = json.dumps(kernels_of_product(entry))
+        if not known:
+            return json.loads(found)
+        kept.write_text(found)
+    return json.loads(kept.read_text())
+
+
+def kernels_of_product(entry):
     from analysis.problem import parse_shape  # half a second, for a few of the runs
     from kernels.selection import find
     from kernels.variant import Variant
@@ -80,13 +94,24 @@ def kernels_of(entry):
 def rows_of(entry, metrics, faults):
     rows = []
     for position, (name, block, grid) in enumerate(
-        [(entry["marker"], (1, 1, 1), (1, 1, 1)), *kernels_of(entry)]
+        [(entry["marker"], (1, 1, 1), (1, 1, 1)), *kernels_of(entry, faults.known)]
     ):
         values = [
             "n/a" if metric in faults.not_counted else f"{value_of(metric, position):,}"
             for metric in metrics
         ]
-        place = ["833", "python3", "127.0.0.1", name, "1", "7", str(block), str(grid), "0", "9.0"]
+        place = [
+            "833",
+            "python3",
+            "127.0.0.1",
+            name,
+            "1",
+            "7",
+            str(tuple(block)),
+            str(tuple(grid)),
+            "0",
+            "9.0",
+        ]
         rows.append([*place, *values])
     return rows
 
@@ -132,7 +157,7 @@ def count(arguments, faults):
                 "An error was reported by the driver:",
                 "Profiling failed because a driver resource was unavailable. Ensure that no other "
                 "tool (like DCGM) is concurrently collecting profiling data.",
-                f'Failed to profile "{kernels_of(entry)[0][0]}" in process 833',
+                f'Failed to profile "{kernels_of(entry, faults.known)[0][0]}" in process 833',
                 code=9,
             )
         if label in faults.hangs:

@@ -532,8 +532,10 @@ def test_a_shorter_replay_of_a_long_loop_predicts_the_same(monkeypatch, blocks, 
 
 
 def test_a_loop_that_becomes_faster_is_replayed_completely(monkeypatch):
-    asked = long(lambda phase: phase % 45)  # after 45 phases, all lines are in L1
-    assert isinstance(shortened(CODE, asked.sample, 16, *timing.SHORTENED), Repetitions)
+    asked = replace(long(lambda phase: phase % 45), blocks=4 * H200.sm_count)
+    # after 45 phases, all lines are in L1; of four blocks, repetitions from 56 to 112 are compared
+    monkeypatch.setattr(timing, "SHORTENED", (1 << 20, 1 << 19, 64))
+    assert isinstance(shortened(CODE, asked.sample, 4, *timing.SHORTENED), Repetitions)
     assert predict(asked, H200) == complete(monkeypatch, asked)
 
 

@@ -137,6 +137,7 @@ cuda.kernels["twice"] = twice
     execution = run_twice(samples=2)
     assert execution.outputs[0].tolist() == DOUBLED
     assert execution.samples_s == pytest.approx([1e-3] * 2)
+    children("cuda.kernels['twice'] = lambda launch: ctypes.CDLL(None).sleep(3600)")
     assert refusal(LaunchError, run_twice, limit_s=0.01).startswith(
         "did not end within 0 s and was stopped: an endless"
     )

@@ -322,7 +322,8 @@ sys.modules |= Hanging(cuda).modules()
     assert len(tiled.measured.samples_s) == FEWEST_SAMPLES
 
 
-def test_ctrl_c_leaves_no_process_behind(children):
+@pytest.mark.usefixtures("interpreters")
+def test_ctrl_c_leaves_no_process_behind():
     result = measure("tiled", "naive-coalesced", progress=Heard(".*: 3 samples"))
     assert result.status == "interrupted"
     assert running(isolated.COMMAND[1]) == []
@@ -475,7 +476,7 @@ def test_what_lacks_room_beside_others_is_tried_again_alone(cuda, cublas, monkey
     assert beside.relative_to_cublas is not None
 
 
-def test_a_machine_that_starts_no_process_fails_the_rungs(children, monkeypatch):
+def test_a_machine_that_starts_no_process_fails_the_rungs(interpreters, monkeypatch):
     monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", ("/no/such/program",))
     record = measured("tiled")
     assert record.status == "failed"

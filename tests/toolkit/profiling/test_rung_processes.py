@@ -25,6 +25,10 @@ from toolkit.rungs.matrices import Workload
 
 DEVICE, SHAPE = find_device("h200"), parse_shape("128x128x64")
 NAMES = ("one-block", "naive-coalesced", "tiled:tile=16", "coarsened-1d", "coarsened-2d", "tiled")
+EIGHT = (
+    *("naive-coalesced", "tiled:tile=8", "tiled:tile=16", "tiled", "coarsened-1d"),
+    *("coarsened-1d:bk=8", "coarsened-1d:bk=16", "coarsened-2d"),
+)  # on two cores, as many as have a process beside this one
 MAKE = partial(SimulatorBench, DEVICE, sanitizes=False)
 
 
@@ -112,6 +116,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path):
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "toolkit", "profile", "--shape", "1024", "--device", "h200"),
+            *(word for name in EIGHT for word in ("--variant", name)),
             *(f"--html={tmp_path / 'p.html'}", f"--record={tmp_path / 'p.json'}"),
             *("--executor", "simulate"),
         ],
@@ -122,9 +127,19 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path):
     while not (tmp_path / "p.json.journal").exists():
         assert process.poll() is None
         time.sleep(0.05)
+    beside = [one for one in commands(mark) if "toolkit.gpu.worker_process" in one]
+    assert len(beside) == rung_processes._processes(len(EIGHT), SHAPE)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 1
     assert (tmp_path / "p.json").exists()
-    for environment in Path("/proc").glob("[0-9]*/environ"):
+    assert commands(mark) == []
+
+
+def commands(mark):
+    """Words of the commands of all processes with a mark in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            assert mark not in environment.read_text(errors="replace").split("\0")
+            if mark in (process / "environ").read_text(errors="replace").split("\0"):
+                found.append((process / "cmdline").read_text(errors="replace").split("\0"))
+    return found

@@ -39,9 +39,16 @@ def kept(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.fixture(scope="module")
+def known_kernels(tmp_path_factory):
+    """Folder with kernels that the made-up ncu has found in an earlier run."""
+    return tmp_path_factory.mktemp("known")
+
+
 @pytest.fixture
 def replay(
     cuda,
+    known_kernels,
     no_machine_code,
     kept,
     made_up_ncu,
@@ -55,8 +62,10 @@ def replay(
     monkeypatch.setattr(ncu, "TRAFFIC_TIMES", 1)
     history = tmp_path / "history"
 
+    files = {"history": str(history), "known": str(known_kernels)}
+
     def with_faults(**faults):
-        monkeypatch.setenv("FAKE_NCU", json.dumps({"history": str(history)} | faults))
+        monkeypatch.setenv("FAKE_NCU", json.dumps(files | faults))
         return CommandLines(history)
 
     with_faults()
