@@ -165,7 +165,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "BARRIER_WAITS FLAG_WAITS FLAG_WAITS_OF_ALL GUARDS": measured(_WAITS),
         "NEGLIGIBLE_BYTES": technical("a launch of no work has traffic of its own"),
     },
-    "analysis/access.py": {"WORD_BYTES BANKS": documented(_GUIDE)},
+    "analysis/access.py": {
+        "WORD_BYTES BANKS": documented(_GUIDE),
+        "PRODUCT_M PRODUCT_N PRODUCT_K": documented("PTX ISA: shapes of mma.sync"),
+    },
     "analysis/coalescing.py": {
         "SECTOR_BYTES LINE_BYTES": documented(_GUIDE),
         "_GROUPS_PER_REQUEST": documented(f"{_GUIDE}: 32 banks of 4 bytes"),

@@ -35,7 +35,7 @@ class Commands(TyperGroup):
             if type(error).__name__ != "NoArgsIsHelpError":  # the help is already printed
                 say(f" {usage_line(error)}", "bold red", lead="error:", console=err)
             sys.exit(WRONG_USAGE)
-        sys.exit(code)
+        sys.exit(code or 0)
 
 
 def usage_line(error: Any) -> str:

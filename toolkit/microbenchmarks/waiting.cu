@@ -48,18 +48,6 @@ extern "C" __global__ void shared_sums(long long* noted, int is_common, int roun
     noted[warp] = clock64() - start;
 }
 
-// One warp adds zeros to one number in shared memory (mask 0), whose value stays the same.
-extern "C" __global__ void shared_zeros(long long* noted, int mask, int rounds)
-{
-    __shared__ TYPE sums[32];
-    sums[threadIdx.x] = 0;
-    __syncwarp();
-    const long long start = clock64();
-#pragma unroll 1
-    for (int k = 0; k < rounds; ++k) atomicAdd(&sums[threadIdx.x & mask], (TYPE)0);
-    noted[0] = clock64() - start;
-}
-
 __constant__ float numbers[4096];
 
 // Multiply-adds with COUNT numbers of constant memory, each in an instruction of its own.

@@ -52,10 +52,6 @@ def _shared_sums(bench: Bench, warps: int, whose: str) -> Measured:
     return _per_round(bench, "shared_sums", geometry, is_common).scaled(1 / warps)
 
 
-def _shared_zeros(bench: Bench, kind: str) -> Measured:
-    return _per_round(bench, "shared_zeros", Geometry.of(1, WARP_SIZE), np.int32(0), TYPE=kind)
-
-
 def _constants(bench: Bench, count: int, warps: int) -> Measured:
     geometry = Geometry.of(1, WARP_SIZE * warps)
     found = _per_round(bench, "constants_beside", geometry, np.float32(0.5), COUNT=count)
@@ -92,13 +88,6 @@ BENCHMARKS = (
         _shared_sums,
         warps=(1, 2, 4, 8, 32),
         whose=("own", "common"),
-    ),
-    *each(
-        "shared_zero_{kind}_cycles",
-        "cycles per warp request",
-        "one warp adds zeros to one {kind} in shared memory",
-        _shared_zeros,
-        kind=("float", "double"),
     ),
     *each(
         "ffma_{count}_constants_{warps}_warps_cycles",

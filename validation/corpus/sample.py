@@ -29,6 +29,8 @@ ALSO: dict[str, tuple[str, ...]] = {
     "17_split_k.cu": (),
     "18_tall_thread_tile.cu": (),
     "19_realigned.cu": ("sm_100",),
+    "20_tf32_parts.cu": (),
+    "21_fp16_parts.cu": ("sm_80",),
     # The corpus.
     "async_copy.cu": ("sm_89",),
     "async_partial.cu": (),

@@ -115,7 +115,7 @@ RING = Gemm(m=100, n=128, k=164)  # 6 phases of 32
 LAUNCHES = (
     *(
         Launch(rung=rung, shape=Gemm(m=100, n=100, k=64), races=(OF_COPIES,))
-        for rung in ("async-copy", "wide-thread-tile")
+        for rung in ("async-copy", "wide-thread-tile", "tf32-parts")
     ),
     *(
         Launch(rung=rung, shape=RING, races=(*WAITS, BARRIERS_ARE_THERE), moves_arrival=True)

@@ -136,7 +136,8 @@ def test_remedies_are_found_for_the_same_variables():
         "device": "h200",
         "symbols": {"n": np.int32(32)},
     }
-    assert find_remedies(source, **given)[0].title == "tile[32][32 + 1], pads each row"
+    titles = [one.title for one in find_remedies(source, **given)]
+    assert "tile[32][32 + 1], pads each row" in titles
     execution = simulate(source, **given)
     assert execution.call["symbols"] == given["symbols"]
 

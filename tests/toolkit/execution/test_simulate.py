@@ -316,7 +316,7 @@ def test_too_little_memory_is_said_before_all_blocks_are_executed(monkeypatch):
         ({"arch": "sm_85"}, "unknown architecture 'sm_85': did you mean 'sm_"),
         ({"arch": "ampere"}, "unknown architecture 'ampere': choose one of sm_75, "),
         ({"blocks": 0}, "blocks = 0: give 'all', 'representative' or a number from 1 on"),
-        ({"blocks": "some"}, "blocks = 'some': give 'all', 'representative' or a whole number"),
+        ({"blocks": "some"}, "blocks = 'some': give 'all', 'representative', a whole number"),
         ({"max_instructions": 0}, "max_instructions = 0: give 1 to 4,611,686,018,427,387,904"),
         ({"workers": 0}, "workers = 0: give 1 to 1,024"),
         (
@@ -340,7 +340,7 @@ def test_too_little_memory_is_said_before_all_blocks_are_executed(monkeypatch):
             "twice: a grid of 9,223,090,559,730,712,575 blocks: the simulator takes at most 4,2",
         ),
         ({"arguments": np.zeros(3)}, "arguments = array([0., 0., 0.]): give a list"),
-        ({"device": 90}, "device = 90: give a device or a text"),
+        ({"device": 90}, "device = 90: give a device, a text or None"),
         ({"arch": 90}, "arch = 90: give a text"),
         ({"defines": {1: 2}}, "define 1 = '2': give a C identifier and one line"),
         ({"options": "-G"}, "options = '-G': give a list"),
