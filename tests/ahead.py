@@ -13,6 +13,7 @@ import json
 import lzma
 import os
 import sys
+import tempfile
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -85,7 +86,7 @@ def compile_ahead(test_files):
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     first, end = (len(entries) * one // workers for one in (worker, worker + 1))
     texts, images = _texts() if entries else {}, []
-    with suppress(Exception):  # whoever needs it meets the error again
+    with suppress(Exception):  # the test that needs it reports the error
         version = compile.compiler_version()
         for entry in entries[first:end]:
             with suppress(Exception):
@@ -110,15 +111,20 @@ def _texts():
     return found | {variant.name: variant.source for variant in LADDER}
 
 
+def _is_of_a_machine(text):
+    """True if a text has a path that no other run has."""
+    return any(path in text for path in (str(ROOT), tempfile.gettempdir(), "/pytest-of-"))
+
+
 def _listed(folder):
     """Entries of all workers, without duplicates, those of an architecture together."""
     names = {text: name for name, text in _texts().items()}
     found = {}
     for path in sorted(Path(folder).glob("*.json")):
         for entry in json.loads(path.read_text("utf-8")):
-            if any("/tmp" in option or str(ROOT) in option for option in entry["options"]):
-                continue
             text = entry.pop("source")
+            if any(_is_of_a_machine(part) for part in (text, *entry["options"])):
+                continue
             if len(text) <= MOST_CHARACTERS or text in names:
                 named = {"of": names[text]} if text in names else {"source": text}
                 key = json.dumps([entry["name"], entry["kernel"], entry["options"], named])

@@ -6,6 +6,7 @@ from statistics import median
 
 import numpy as np
 
+from analysis.errors import UnavailableError
 from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.global_memory import KIB, MIB, Memory
@@ -37,20 +38,23 @@ def _rate(
     """Bytes per clock that an SM reads: the median of the SMs."""
     sms = bench.device.sm_count
     groups = sms // sharers
+    if not groups:
+        raise UnavailableError(f"{sharers} blocks on SMs of their own need {sharers} SMs")
+    blocks = groups * sharers
     ring = region // groups // STEP_BYTES * STEP_BYTES
     is_copy = entry == "copies"
     step = PIECE_BYTES if is_copy else 64 * threads
-    kernel = bench.kernel(SOURCE, entry, "a", FLIGHT=FLIGHT, MULTICAST=multicast)
+    kernel = bench.kernel(SOURCE, entry, "a", FLIGHT=FLIGHT, MULTICAST=multicast, BLOCKS=blocks)
     geometry = Geometry.of(
-        groups * sharers, WARP_SIZE if is_copy else threads, FLIGHT * PIECE_BYTES * is_copy
+        blocks, WARP_SIZE if is_copy else threads, FLIGHT * PIECE_BYTES * is_copy
     )
-    out = bench.gpu.allocate(16 * groups * sharers)
+    out = bench.gpu.allocate(16 * blocks)
     memory = bench.shared(Memory).zero(groups * ring)
 
     def clocks(size: int) -> float:
         numbers = (sharers, groups * is_apart, lag * STEP_BYTES, delay, size // step)
         launch = kernel.prepared(geometry, [out, memory, np.uint32(ring), *map(np.int32, numbers)])
-        noted = bench.noted(entry, launch, out, (groups * sharers, 2))
+        noted = bench.noted(entry, launch, out, (blocks, 2))
         return float(median(noted[:, 0].tolist()))
 
     samples = [

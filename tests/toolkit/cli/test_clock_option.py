@@ -69,7 +69,9 @@ def test_a_clock_that_no_gpu_has_is_refused(clock):
 
 
 def test_a_clock_is_a_number():
-    assert invoke(f"simulate {LAUNCH} --clock fast").stderr == "error: --clock 'fast': give a number\n"
+    assert (
+        invoke(f"simulate {LAUNCH} --clock fast").stderr == "error: --clock 'fast': give a number\n"
+    )
     assert refusal(
         InputError, simulate, ADD, **IN_PYTHON, arguments=_arguments(), clock="fast"
     ).startswith("clock")
