@@ -18,14 +18,10 @@ FOUND = recordings.read(RECORDING)
 MODELLED = TENSOR[:2]  # of one kernel
 
 
-RAGGED = "1001x1004x1003"  # 12.6 % too short: rows of A are copied by 4 bytes
-
-
 @pytest.mark.parametrize("label", MODELLED)
-def test_whole_tiles_are_predicted_within_ten_percent(label):
+def test_times_are_predicted_within_ten_percent(label):
     times = {row["shape"]: row for row in FOUND["times"] if row["label"] == label}
-    times.pop(RAGGED, None)
-    assert times.keys() == {
+    assert times.keys() >= {
         "128x128x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096"
     }  # fmt: skip
     for row in times.values():

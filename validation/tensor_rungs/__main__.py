@@ -2,6 +2,7 @@
 
     python -m validation.tensor_rungs                        prints the tables
     python -m validation.tensor_rungs record PROFILE ...     makes the recording from profiles
+    python -m validation.tensor_rungs predict                predicts the recorded times again
 
 A profile is a record of `python -m toolkit profile --executor gpu --accuracy`; a JSON file of
 `python -m benchmarks.sustained` is taken too.
@@ -19,6 +20,7 @@ from analysis.problem import Gemm
 from analysis.product_errors import DATA_CLASSES
 from analysis.records.profile import Profile, Record
 from reports import text
+from toolkit import profile
 from toolkit.store.profile_json import load
 from validation import recordings
 
@@ -38,19 +40,37 @@ def recorded(paths: list[Path]) -> dict[str, Any]:
         if "rows" in document:
             found["rates"] += [{"shape": document["shape"], **row} for row in document["rows"]]
             continue
-        profile = load(path)
-        found["about"] = _about(profile)
-        times += [row for one in profile.records if (row := _time(one))]
-        errors += [row for one in profile.records for row in _errors(one)]
+        made = load(path)
+        found["about"] = _about(made)
+        times += [row for one in made.records if (row := _time(one))]
+        errors += [row for one in made.records for row in _errors(one)]
     return found
 
 
-def _about(profile: Profile) -> dict[str, Any]:
+def predicted_again(found: dict[str, Any]) -> dict[str, Any]:
+    """A recording with the times that the model predicts now for the rungs on tensor cores."""
+    times = [
+        row | {"predicted_s": _predicted_s(row["label"], row["shape"])}
+        if row["label"] in TENSOR and row["predicted_s"] is not None
+        else row
+        for row in found["times"]
+    ]
+    return found | {"times": times}
+
+
+def _predicted_s(label: str, shape: str) -> float:
+    done = profile(shapes=[shape], variants=[label], device="h200", executor="simulate", seed=1)
+    predicted = done.records[0].predicted
+    assert predicted is not None
+    return predicted.time_s
+
+
+def _about(made: Profile) -> dict[str, Any]:
     return {
-        "device": profile.device.name,
-        "created": profile.created,
-        "seed": profile.seed,
-        "software": profile.environment.software,
+        "device": made.device.name,
+        "created": made.created,
+        "seed": made.seed,
+        "software": made.environment.software,
     }
 
 
@@ -120,10 +140,12 @@ def _rms(found: dict[str, Any], data: str, shape: str) -> list[float | None]:
 
 
 def main() -> None:
-    """Print the tables, or make the recording."""
+    """Print the tables, make the recording, or predict its times again."""
     if sys.argv[1:2] == ["record"]:
         recordings.write(RECORDING, recorded([Path(name) for name in sys.argv[2:]]))
         return
+    if sys.argv[1:2] == ["predict"]:
+        recordings.write(RECORDING, predicted_again(recordings.read(RECORDING)))
     for line in tables(recordings.read(RECORDING)):
         print(line.rstrip())
 
