@@ -18,7 +18,7 @@ from kernels.variant import Variant
 BULK_COPY = "cp.async.bulk.tensor.2d"
 READ_TILE = "ld.shared.v4.f32"
 COPY = ("cp.async.cg.shared.global", "cp.async.ca.shared.global")
-READ_COPIED = ("tiles.a[k]", "tiles.b[k]", "from.a[k]", "from.b[k]")
+READ_COPIED = ("tiles.a[k]", "tiles.b[k", "from.a[k]", "from.b[k]", "ldmatrix.sync")
 BEGIN = "mbarrier.init"
 ROW_COPIED = "] = value[n];"
 SUMS_LEFT = ("__stcg(", "= sum[i][j];")
