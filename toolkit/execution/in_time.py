@@ -101,6 +101,7 @@ def paces(kernel: Kernel, constants: SmConstants, clock_hz: float) -> NDArray[np
     stall[code["kind"] == Kind.BRANCH] += c.branch_clocks
     latency = np.full(len(code), float(c.latencies[Unit.XU]))
     latency[np.isin(code["kind"], (Kind.SHARED_LOAD, Kind.SHARED_STORE))] = c.shared_latency
+    latency[np.isin(code["kind"], (Kind.BULK_LOAD, Kind.BULK_STORE))] = c.l2_latency
     of_unit = np.zeros(len(code))
     for index, instruction in enumerate(kernel.instructions):
         if instruction.opcode in _AT_L2:

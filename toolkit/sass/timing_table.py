@@ -32,6 +32,7 @@ from toolkit.machine_code.instruction import (
     Constant,
     Immediate,
     Instruction,
+    Operand,
     Register,
     Special,
 )
@@ -267,6 +268,8 @@ def _sources(instruction: Instruction) -> list[int]:
     if _unit(instruction) not in arithmetic and instruction.opcode not in _READERS:
         return [-1] * _OPERAND_SLOTS
     registers = [operand for operand in instruction.operands if not is_predicate(operand)]
+    if instruction.opcode == "HFMA2":
+        registers = _without_second_half(registers)
     if "SETP" not in instruction.opcode and instruction.opcode != "FCHK":
         registers = registers[1:]  # the result
     found = [
@@ -277,7 +280,15 @@ def _sources(instruction: Instruction) -> list[int]:
     ]
     if instruction.opcode in ("MOV", "IABS"):
         found = [-1, *found]  # its source is that of the second slot
-    return found + [-1] * (_OPERAND_SLOTS - len(found))
+    if instruction.opcode == "HADD2":
+        found.insert(1, -1)  # it adds what is in the third slot
+    return found[:_OPERAND_SLOTS] + [-1] * (_OPERAND_SLOTS - len(found))
+
+
+def _without_second_half(operands: list[Operand]) -> list[Operand]:
+    """Operands of which two halves that are given as numbers are one."""
+    is_number = [isinstance(operand, Immediate) for operand in operands]
+    return [one for k, one in enumerate(operands) if not (k and is_number[k - 1] and is_number[k])]
 
 
 def _left(instruction: Instruction) -> int:

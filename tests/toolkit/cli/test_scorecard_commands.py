@@ -22,11 +22,14 @@ from toolkit.execution.sanitizer import Checked
 
 # One rung of each way to copy tiles and to wait for them and for other blocks.
 WAYS = ("vectorized", "async-copy", "bulk-copy", "fenced", "stream-k", "split-k", "realigned")
+COUNTED_ON_H200 = {
+    (one.label, str(one.shape)): one for one in shipped_run("h200").records if one.counted
+}
 COUNTED = [
     (rung.name, shape)
     for rung in LADDER
-    if rung.name != "one-block"  # one block, so the recorded run does not have it
-    for shape in ("1000x333x65", "512")
+    for shape in ("1000x333x65", "512x512x512")
+    if (rung.name, shape) in COUNTED_ON_H200
 ]
 
 
@@ -48,13 +51,6 @@ def exact(simulated):
     found = sum(ALL_COUNTERS[name].counter_class == "exact" for name in counts)
     assert found >= 12
     return found
-
-
-@pytest.fixture(scope="module")
-def counted():
-    """Records with hardware counters of the recorded run of an H200."""
-    run = shipped_run("h200")
-    return {(one.label, one.shape): one for one in run.records if one.counted}
 
 
 def counting(made, **more):
@@ -161,13 +157,12 @@ def test_a_report_of_a_file_without_scores_has_them(simulated, exact, folder, mo
 def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(
     label,
     shape,
-    counted,
     monkeypatch,
 ):
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
     without_times(monkeypatch)
     monkeypatch.setattr("toolkit.profiling.on_simulator.check_rung", lambda *_: nothing)
     (record,) = profile([shape], [label], executor="simulate", device="h200", seed=1).records
-    found = scores(record, counted_in=counted[label, record.shape])
+    found = scores(record, counted_in=COUNTED_ON_H200[label, shape])
     assert sum(score.measured is not None for score in found) > 10
     assert [(one.counter, one.simulated, one.measured) for one in disagreements(found)] == []

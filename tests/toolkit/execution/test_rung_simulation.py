@@ -309,7 +309,7 @@ def test_a_bug_that_shows_only_once_the_ring_is_full_is_seen(edit_rung):
 
 @pytest.mark.exhaustive  # compiling takes seconds
 def test_blocks_that_share_tiles_alike_and_differ_are_all_executed(edit_rung):
-    begin = "const int split = blockIdx.x % SPLITS;"
+    begin = "const int split = blockIdx.x % SPLITS, splits = SPLITS;"
     edit_rung("split-k", begin, begin + "for (int i = blockIdx.x / 8; i > 0; --i) __syncthreads();")
     of = "split-k:splits=2", "200x1100x96"
     found = simulated(*of, 1)

@@ -77,6 +77,8 @@ def tried_on(arch):
     return [v for v in LADDER[1:] if arch == (*ALSO.get(v.file, ()), USUAL)[0]]
 
 
+# (rung, device) whose machine code keeps a register in local memory, which no source says.
+SPILLS = {("tf32-parts", "b200"), ("tf32-parts", "rtx-5090")}
 NOTHING_FOUND = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
 SOME_AND_ALL = [
     *(
@@ -122,6 +124,9 @@ def test_closed_forms_and_machine_code_agree_on_every_architecture(
                 assert one.is_equal, (label, subject, quantity)
             # but for alpha, beta and twins of stores whose guards are off
             if shape == FULL and quantity in ("requests", "sectors", "wavefronts"):
+                if subject in ("local loads", "local stores") and (label, device) in SPILLS:
+                    assert one.reason == "spilled registers are kept in local memory"
+                    continue
                 assert one.is_equal, (label, subject, quantity)
         assert found["arithmetic", "multiply-adds"].is_equal or variant.rung >= 7  # beta
 

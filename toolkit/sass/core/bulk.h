@@ -34,6 +34,7 @@ struct Bulk {
     u64 global;
     u64 mbarrier;
     u64 bytes;        /* in shared memory */
+    u64 due;          /* ticks when it is done, where blocks run in time (pace.h) */
     i32 at[AXES];
     TensorMap map;
 };

@@ -142,10 +142,28 @@ void make_all_of(Worker *c, const Block *cluster) {
         else k++;
 }
 
+/* Make the copies that are done by now, where blocks run in time. */
+void make_due(Worker *c) {
+    for (u32 k = 0; k < c->bulk_count;)
+        if (c->bulk[k].due <= c->now) make_at(c, k);
+        else k++;
+    if (c->phases) wake(c);
+}
+
+/* When the first of the copies is done, in ticks; -1: there is none. */
+u64 first_due(const Worker *c) {
+    u64 first = ~0ull;
+    for (u32 k = 0; k < c->bulk_count; k++)
+        if (c->bulk[k].due < first) first = c->bulk[k].due;
+    return first;
+}
+
 static void queue(Worker *c, const Bulk *b) {
     if (!GROWN(c->bulk, c->bulk_room, c->bulk_count + 1)) { stop(c, NO_MEMORY); return; }
     spoil(c, b);
-    c->bulk[c->bulk_count++] = *b;
+    Bulk *noted = &c->bulk[c->bulk_count++];
+    *noted = *b;
+    if (c->launch->paces) noted->due = c->now + c->launch->paces[c->pc].latency;
 }
 
 /* Global bytes that a copy moves: they reach L2 each time, for L1 keeps none of them. */

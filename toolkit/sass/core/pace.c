@@ -1,5 +1,6 @@
 #include "pace.h"
 
+#include "bulk_ops.h"
 #include "costs.h"
 #include "lanes.h"
 #include "memory.h"
@@ -53,11 +54,15 @@ void take_time(Worker *c, Warp *w, const Ins *i, u32 m) {
     w->time += pace->stall;
 }
 
-/* Go on to the next quantum in which a warp can issue. False if nothing has changed for long. */
+/* Go on to the next quantum in which a warp can issue or a bulk copy is done. False if nothing has
+ * changed for long. */
 int pass_time(Worker *c) {
+    const u64 due = first_due(c);
+    if (due < c->soonest) c->soonest = due;
     c->now = c->any_due || c->soonest == ~0ull ? c->now + c->launch->quantum : c->soonest;
     c->any_due = 0;
     c->soonest = ~0ull;
+    if (due <= c->now) make_due(c);
     if (c->changes != c->watch.changes) {
         c->watch.changes = c->changes;
         c->idle_since = c->now;

@@ -62,7 +62,7 @@ int run_round(Worker *c) {
             c->running--;
         }
     }
-    return ran && (!in_time || pass_time(c));
+    return in_time ? (ran || c->bulk_count) && pass_time(c) : ran;
 }
 
 /* The instruction at which a group waits. */
