@@ -85,7 +85,7 @@ def compile_ahead(test_files):
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     first, end = (len(entries) * one // workers for one in (worker, worker + 1))
     texts, images = _texts() if entries else {}, []
-    with suppress(Exception):  # whoever needs it meets the error again
+    with suppress(Exception):  # the test that needs it reports the error
         version = compile.compiler_version()
         for entry in entries[first:end]:
             with suppress(Exception):

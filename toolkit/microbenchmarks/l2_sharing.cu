@@ -6,7 +6,7 @@ enum { PIECE = 16384 };
 
 __device__ unsigned arrived;
 
-__device__ void meet(unsigned blocks)  // all blocks of this launch; all are resident
+__device__ void grid_barrier(unsigned blocks)  // all blocks of this launch; all are resident
 {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -39,7 +39,7 @@ extern "C" __global__ __launch_bounds__(1024) void loads(
     const unsigned step = 64 * blockDim.x;
     unsigned at = me.rank * lag % ring, sum = 0;
     const unsigned mine = threadIdx.x / 32 * 2048 + threadIdx.x % 32 * 16;
-    meet(gridDim.x);
+    grid_barrier(gridDim.x);
     wait_for((long long)me.rank * delay);
     __syncthreads();
     const long long start = clock64();
@@ -92,7 +92,7 @@ extern "C" __global__ CLUSTER __launch_bounds__(32) void copies(
             asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(shared_address(full + f)));
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    meet(gridDim.x);
+    grid_barrier(gridDim.x);
     wait_for((long long)me.rank / MULTICAST * delay);
     const long long start = clock64();
     if (threadIdx.x == 0)

@@ -111,11 +111,13 @@ def _line_of_time(row: dict[str, Any]) -> str:
 
 
 def _rms(found: dict[str, Any], data: str, shape: str) -> list[float | None]:
-    by_label = {
-        row["label"]: row["rms"]
-        for row in found["errors"]
-        if row["data"] == data and row["shape"] == shape
-    }
+    by_label: dict[str, float] = {}
+    for row in found["errors"]:
+        if (row["data"], row["shape"]) != (data, shape):
+            continue
+        if row["label"] in by_label:
+            raise ValueError(f"{row['label']}, {data}, {shape}: the recording has two errors")
+        by_label[row["label"]] = row["rms"]
     return [by_label.get(name) for name in (*TENSOR, "cublas")]
 
 
