@@ -21,6 +21,9 @@
 //           shared: no bank conflict; A 4 wavefronts per read, B 4
 // Limit     Tensor cores: 48 products per 8 k and warp, at 6 clocks each 288; beside them 96
 //           instructions split 24 values. TF32 has half the rate of FP16.
+//           Inf, NaN and numbers next to the largest float are not kept. NaN from 0x7ffff000 on, such as
+//           0x7fffffff, which GPUs compute, counts as 0. Inf gives Inf and NaN mixed in its row or column of
+//           C. Numbers from 0x7f7ff000 (3.402e38) on are rounded to Inf, and give NaN.
 // Source    Markidis et al., "NVIDIA Tensor Core Programmability, Performance & Precision" (2018); Ootomo and
 //           Yokota, "Recovering single precision accuracy from Tensor Cores" (2022); CUTLASS, 3xTF32.
 

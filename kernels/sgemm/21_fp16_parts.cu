@@ -21,7 +21,9 @@
 //           shared: no bank conflict; A 4 wavefronts per read, B 4; stores of A 2, stores of B 1
 // Limit     Tensor cores: 96 products per phase and warp, at 6 clocks each 576; beside them about 400
 //           other instructions. What is small beside the largest of its row and tile loses bits: below
-//           2^-17 of it, an error of 2^-39 of the largest stays.
+//           2^-17 of it, an error of 2^-39 of the largest stays. Where the largest of a column of a tile of B
+//           is above about 2^107, a sum may overflow although the result is finite: it is multiplied by the
+//           inverse scale of B before that of A. Inf gives NaN in its row or column of C.
 // Source    Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores" (2022), for the parts.
 
 constexpr int BM = 128, BN = 128, BK = 32;

@@ -1,6 +1,7 @@
 // Rung 21: floats in two parts of FP16, and their products on tensor cores.
 
 // The power of two that brings a number to 2^14 to 2^15, and its inverse. What is below 2^-112 counts as that.
+// A sum of a phase has up to 2^35: multiplied by an inverse of 2^93 or more (2^107 * 2^-14), it may overflow.
 struct Scale {
     unsigned exponent;
     __device__ Scale(float largest) : exponent(max(__float_as_uint(largest) & 0x7f800000, 15u << 23)) {}

@@ -1,7 +1,8 @@
 // Rung 20: floats in two parts of TF32, and their products on tensor cores.
 
 // Split a float into the nearest number of 11 bits and what is left of it, rounded to 11 bits: tensor
-// cores ignore the other 13. Half of the last bit is added first, so that they round.
+// cores ignore the other 13. Half of the last bit is added first, so that they round. The sum wraps from
+// NaN from 0x7ffff000 on to -0, and is Inf from 0x7f7ff000 on; Inf leaves NaN, which wraps to -0 too.
 __device__ void split(float x, unsigned& big, unsigned& small)
 {
     big = __float_as_uint(x) + 0x1000 & 0xffffe000;

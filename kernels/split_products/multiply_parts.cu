@@ -6,7 +6,7 @@
 //           to others in registers, by FADD that rounds to nearest, while the other warpgroup multiplies. One warp
 //           copies tiles ahead, also those of the next tile of C. Blocks of a cluster have tiles below each
 //           other and share the copies of B.
-//           Rows and columns with Inf or NaN are left to three more warps, which have nothing else to do.
+//           Rows and columns with Inf or NaN are left to three more warps, which are otherwise idle.
 // Mapping   384 threads: a warp copies, two warpgroups have 64 rows of a tile of 128 x BN each. A block on each SM takes every
 //           gridDim.x-th tile, in groups of GROUP rows of tiles.
 // Traffic   tiles of both parts: 4 bytes per element, as float32 has

@@ -4,7 +4,7 @@
 constexpr int THREADS = 512, WARPS = THREADS / 32;
 constexpr int WARP_COLUMNS = 128;  // a quad for each lane
 constexpr int ROW = ROW_WARPS * ROW_QUADS * WARP_COLUMNS;  // elements of a row that its warps hold in registers
-constexpr int AT_ONCE = UNIT_ROWS < 8 ? UNIT_ROWS : 8;     // loads of a lane that are on their way
+constexpr int AT_ONCE = UNIT_ROWS < 8 ? UNIT_ROWS : 8;     // outstanding loads of a lane
 
 template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     static constexpr bool along = ALONG;

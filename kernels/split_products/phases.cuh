@@ -16,7 +16,7 @@ template <typename Work> __device__ void run_phase(Control* control, int phase, 
         __syncthreads();
         const unsigned item = taken;
         if (item >= items) break;
-        if (threadIdx.x == 0) next = atomicAdd(&control->tickets[phase], 1);  // its way is hidden by the work
+        if (threadIdx.x == 0) next = atomicAdd(&control->tickets[phase], 1);  // the work hides its latency
         work(item);
         if (is_last) continue;
         __threadfence();

@@ -72,3 +72,12 @@ def test_the_simulator_has_the_errors_of_the_gpu(label):
     kernel = compile_for(find_device("h200"), selection)
     found = errors_of_rung(kernel, selection, Workload(shape, FOUND["about"]["seed"]))
     assert {one.data: (one.rms, one.maximum, one.elements) for one in found} == of_gpu
+
+
+def test_a_label_with_two_errors_of_a_class_is_refused():
+    """The same error twice is none: two profiles of the recording have cuBLAS."""
+    row = next(row for row in FOUND["errors"] if row["shape"] == "2048x2048x2048")
+    list(tables({**FOUND, "errors": [*FOUND["errors"], row]}))
+    other = {**row, "rms": 2 * row["rms"]}
+    with pytest.raises(ValueError, match=f"{row['label']}, {row['data']}, 2048x2048x2048"):
+        list(tables({**FOUND, "errors": [*FOUND["errors"], other]}))

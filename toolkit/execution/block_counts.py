@@ -38,9 +38,9 @@ from toolkit.execution.executed import NoPlanError
 from toolkit.execution.in_time import (
     MOST_INSTRUCTIONS,
     clocks_of_waits,
-    meets_others,
     repeats_sums,
-    with_meeting_warps,
+    waits_for_other_blocks,
+    with_warps_in_time,
 )
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.observation import Observable, Observed, observed
@@ -213,17 +213,17 @@ class RecordedCounts(LaunchCounts):
     def _in_time(
         self, kernel: Kernel, residence: Residence, blocks: Sequence[int]
     ) -> Streams | None:
-        """Streams of `blocks` whose warps meet as in time; None if they execute too much."""
+        """Streams of `blocks` with `with_warps_in_time`; None if they execute too much."""
         constants = constants_of(residence.device)
         clock_hz = residence.device.clock_under_load_hz(0.0)
-        launch = with_meeting_warps(self.again(), kernel, constants, clock_hz)
+        launch = with_warps_in_time(self.again(), kernel, constants, clock_hz)
         with suppress(UnavailableError, FaultError):
             return streams_of(launch, blocks)
         return None
 
     def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float | None:
         executed = int(self.counts["executed"].sum())
-        if not meets_others(kernel) or executed > MOST_INSTRUCTIONS:
+        if not waits_for_other_blocks(kernel) or executed > MOST_INSTRUCTIONS:
             return None
         constants, hertz = constants_of(residence.device), residence.device.clock_under_load_hz(0.0)
         try:

@@ -37,7 +37,7 @@ _SWAPS = {"CAS", "CAST", "EXCH"}
 _AT_L2 = ("LD", "LDG", "ATOM", "ATOMG", "RED", "REDG")
 
 
-def meets_others(kernel: Kernel) -> bool:
+def waits_for_other_blocks(kernel: Kernel) -> bool:
     """True if a loop asks for what other blocks write, or exchanges what they may have changed."""
     code = kernel.instructions
     return any(_asks_others(code[index]) for loop in loops(code) for index in loop)
@@ -59,10 +59,12 @@ def repeats_sums(kernel: Kernel) -> bool:
     )
 
 
-def with_meeting_warps(
+def with_warps_in_time(
     bound: BoundLaunch, kernel: Kernel, constants: SmConstants, clock_hz: float
 ) -> BoundLaunch:
-    """Copy of a bound launch in which the warps of a block meet in shared memory as in time."""
+    """Copy of a bound launch whose warps run side by side, each by its own clock, so that exchanges
+    in shared memory fail as on a GPU.
+    """
     found = paces(kernel, constants, clock_hz)
     of_shared = [one.opcode in ("LDS", "ATOMS") for one in kernel.instructions]
     found["of_unit"] = np.where(of_shared, round(TICKS * CLOCKS_OF_SHARED), 0)
@@ -73,7 +75,7 @@ def with_meeting_warps(
 def clocks_of_waits(
     bound: BoundLaunch, kernel: Kernel, constants: SmConstants, clock_hz: float
 ) -> float:
-    """Clocks until all blocks of a launch have ended that meet as they would in time.
+    """Clocks until all blocks have ended, with their warps executed side by side.
 
     `bound` is used up. Fewer clocks if the launch executes too much. Raises FaultError.
     """

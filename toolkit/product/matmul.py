@@ -35,7 +35,7 @@ Factors = tuple[float, float]  # alpha and beta
 
 
 class PrecisionWarning(UserWarning):
-    """A product is computed with another precision than the one asked for, which is faster."""
+    """A product is computed with another precision than the one asked for; the message says why."""
 
 
 class _Call:

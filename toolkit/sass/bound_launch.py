@@ -57,7 +57,8 @@ class BoundLaunch:
     textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
     paces: NDArray[Any] | None = None  # of instructions (`core.PACE`): blocks run in time
     quantum: int = 1  # ticks for which warps then run side by side
-    gives_up: bool = False  # a warp that polls in vain goes on, instead of a deadlock
+    # A warp that polls in vain leaves its loop; otherwise this is a deadlock.
+    gives_up: bool = False
 
     @property
     def cluster_blocks(self) -> int:

@@ -131,11 +131,13 @@ def _line_of_time(row: dict[str, Any]) -> str:
 
 
 def _rms(found: dict[str, Any], data: str, shape: str) -> list[float | None]:
-    by_label = {
-        row["label"]: row["rms"]
-        for row in found["errors"]
-        if row["data"] == data and row["shape"] == shape
-    }
+    """Errors of a class. Profiles may share a label, such as cuBLAS, if they agree on its error."""
+    by_label: dict[str, float] = {}
+    for row in found["errors"]:
+        if (row["data"], row["shape"]) != (data, shape):
+            continue
+        if by_label.setdefault(row["label"], row["rms"]) != row["rms"]:
+            raise ValueError(f"{row['label']}, {data}, {shape}: the recording has two errors")
     return [by_label.get(name) for name in (*TENSOR, "cublas")]
 
 

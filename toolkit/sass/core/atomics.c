@@ -66,8 +66,8 @@ static void exchange_128(u32 what, u8 *at, int l, const u32 *x, const u32 *y, u3
     for (int k = 0; k < 4; k++) d[k * LANES + l] = old[k];
 }
 
-/* True if a lane of `stored` that is served with lane l has come before it to the same place: all lanes
- * are served together, of 64 bits half of the warp. Even a value that stays the same lets one lane
+/* True if an earlier lane of the same pass has already stored to the address of lane l. A pass serves all
+ * lanes, or half of the warp for 64 bits. Even a value that stays the same lets one lane
  * through, on an H200: 32 sums of 0 to one float take 32 passes, to one double 16. */
 static int comes_late(u8 *const *at, u32 stored, int l, u32 words) {
     const u32 together = words == 2 ? 0xffffu << (l & 16) : FULL;

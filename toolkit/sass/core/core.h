@@ -163,7 +163,7 @@ typedef struct {
     u32 notes_requests;    /* the first of each instruction (requests.h) */
     u32 follows;           /* where values come from (origins.h) */
     u32 at_once;           /* `most_resident` clusters run from the beginning */
-    u32 gives_up;          /* who polls in vain goes on, instead of a deadlock (waits.h) */
+    u32 gives_up;          /* a warp that polls in vain leaves its loop; otherwise this is a deadlock (waits.h) */
     const u8 *under;       /* [length]: what decides whether a block executes it, SAME, BLOCK_INDEX or DATA */
     const u32 *region_ends; /* [length + 1]: where the list of each branch ends in `region_writes` */
     const u32 *region_writes; /* what code may write that this branch decides about (origins.h) */

@@ -114,7 +114,7 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
     *unwritten_reads = c->unwritten_reads;
 }
 
-/* When the blocks so far had ended that ran in time, in ticks. */
+/* Tick at which the last block ended, of blocks that run in time. */
 EXPORT u64 core_now(const Worker *c) { return c->now; }
 
 EXPORT u64 core_finished(const Worker *c) { return c->finished; }

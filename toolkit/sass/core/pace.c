@@ -24,8 +24,8 @@ int issues_now(const Worker *c, Warp *w, u32 pc) {
     return w->time < c->now + c->launch->quantum;
 }
 
-/* When the slices of L2 have made the operations of a request, each sector after the ones before. Lanes
- * with one address are not combined. */
+/* Tick at which the L2 slices have completed a request; sectors of one slice queue. Lanes with one
+ * address are not combined. */
 static u64 made_at_slices(Worker *c, const Warp *w, const Ins *i, u32 m, u32 ticks) {
     u64 a[LANES], before = ~0ull, last = w->time;
     addresses(w, i, m, a);

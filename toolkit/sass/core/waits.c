@@ -17,7 +17,7 @@ void mark_waits(Straight *all, const Launch *launch, u32 branch) {
     }
 }
 
-/* Lanes that poll in vain go on behind their loops, as if somebody had written what they ask for. */
+/* Move lanes that poll in vain behind their loops, as if the value had been written. */
 int leave_loops(Worker *c) {
     int any = 0;
     EACH_GROUP_OF_ALL(g) {
