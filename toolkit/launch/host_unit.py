@@ -41,9 +41,6 @@ _UNCONDITIONAL = (
 )
 _CONDITIONALS = ("preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else", "preproc_elifdef")
 
-_LAYOUT = re.compile(rb"align|packed", re.IGNORECASE)  # macros that name an attribute included
-_PRAGMA_PACK = re.compile(r"#[ \t]*pragma\s+pack\b|_Pragma\s*\(\s*\"pack\b")
-
 
 # The text and the name of an include, as it is written, and what finds its own includes
 Header = Callable[[str], "tuple[str, str, Header] | None"]
@@ -202,22 +199,6 @@ class HostUnit:
         ]
         return len([one for one in same if not text_of(one.declaration).startswith("extern")]) > 1
 
-    def has_usual_layout(self, struct: str) -> bool:
-        """False if attributes or pragmas may change the offsets of a struct's fields or its size.
-
-        They are searched for in the text as it is written: the tree is without some of them.
-        """
-        if any(_PRAGMA_PACK.search(text) for text in self.texts):
-            return False
-        node, written = self.structs[struct], self.texts[self.struct_files[struct]].encode()
-        before, after = written[: node.start_byte], written[node.end_byte :]
-        declaration = (
-            re.split(rb"[;}\n]", before)[-1],
-            written[node.start_byte : node.end_byte],
-            after.partition(b";")[0],
-        )
-        return not any(map(_LAYOUT.search, declaration))
-
     def loops_around(self, place: Place) -> list[tuple[int, int]]:
         return [one for one in self.loops[place.file] if one[0] <= place.at < one[1]]
 
@@ -270,7 +251,8 @@ class HostUnit:
                 if declarator is not None and kind is not None:
                     self._note_type(text_of(declarator), text_of(kind))
                     if kind.type == "struct_specifier":
-                        self._note_struct(text_of(declarator), kind, file)
+                        self.structs[text_of(declarator)] = kind
+                        self.struct_files[text_of(declarator)] = file
             case "alias_declaration":
                 name, kind = (node.child_by_field_name(x) for x in ("name", "type"))
                 if name is not None and kind is not None:
@@ -278,14 +260,12 @@ class HostUnit:
             case "struct_specifier" | "class_specifier":
                 name = node.child_by_field_name("name")
                 if name is not None and node.child_by_field_name("body") is not None:
-                    self._note_struct(text_of(name), node, file)
+                    self.structs[text_of(name)] = node
+                    self.struct_files[text_of(name)] = file
             case "enumerator":
                 name, value = (node.child_by_field_name(x) for x in ("name", "value"))
                 if name is not None and value is not None:
                     self.enumerators[text_of(name)] = value
-
-    def _note_struct(self, name: str, node: Node, file: int) -> None:
-        self.structs[name], self.struct_files[name] = node, file
 
     def _note_type(self, name: str, meaning: str) -> None:
         known = self.types.setdefault(name, meaning)
