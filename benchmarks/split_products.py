@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.sustained import late_mean_s
 from toolkit import __version__, matmul
 from toolkit.gpu.environment import commit
 from toolkit.product.matmul import PrecisionWarning
@@ -64,14 +65,13 @@ def sustained_s(call: Call) -> float:
     """Mean seconds of a call, over the last second of `SUSTAINED_S`."""
     each = _burst_s(call)
     number = max(1, int(0.1 / each))
-    begin, ends = time.perf_counter(), []
-    while time.perf_counter() - begin < SUSTAINED_S:
+
+    def batch() -> None:
         for _ in range(number):
             call()
         torch.cuda.synchronize()
-        ends.append(time.perf_counter())
-    late = [end for end in ends if end - begin > SUSTAINED_S - 1]
-    return (late[-1] - late[0]) / ((len(late) - 1) * number)
+
+    return late_mean_s(batch, SUSTAINED_S, SUSTAINED_S - 1) / number
 
 
 def errors(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> dict[str, float]:
