@@ -11,13 +11,11 @@ from tree_sitter import Node
 
 from toolkit.launch.host_nodes import named_struct, text_of, uncast
 from toolkit.launch.host_numbers import UnknownValueError, converted
-from toolkit.launch.host_types import Frame
+from toolkit.launch.host_types import Frame, has_usual_layout
 from toolkit.launch.host_unit import HostUnit, Place
 from toolkit.launch.host_values import Evaluator
 
 _NUMPY = {"i": "int", "u": "uint", "f": "float"}
-_LAYOUT = re.compile(rb"align|packed", re.IGNORECASE)  # macros that name an attribute included
-_PRAGMA_PACK = re.compile(r"#[ \t]*pragma\s+pack\b|_Pragma\s*\(\s*\"pack\b")
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Structs:
         return self._made(name_of_type, value, variable.place, frame)
 
     def _made(self, struct: str, values: Node | None, place: Place, frame: Frame) -> np.void:
-        if not self._has_usual_layout(struct):
+        if not has_usual_layout(self.unit, struct):
             raise UnknownValueError
         kinds = self._fields(self.unit.structs[struct], frame)
         given = [] if values is None else values.named_children
@@ -61,23 +59,6 @@ class Structs:
             number = self.evaluator.number(one, place, frame)
             found[name] = converted(number, kind).value
         return found
-
-    def _has_usual_layout(self, struct: str) -> bool:
-        """False if attributes or pragmas may change the offsets of the fields or the size.
-
-        They are searched for in the text as it is written: the tree is without some of them.
-        """
-        unit = self.unit
-        if any(map(_PRAGMA_PACK.search, unit.texts)):
-            return False
-        node, written = unit.structs[struct], unit.texts[unit.struct_files[struct]].encode()
-        before, after = written[: node.start_byte], written[node.end_byte :]
-        declaration = (
-            re.split(rb"[;}\n]", before)[-1],
-            written[node.start_byte : node.end_byte],
-            after.partition(b";")[0],
-        )
-        return not any(map(_LAYOUT.search, declaration))
 
     def _fields(self, struct: Node, frame: Frame) -> list[tuple[str, str]]:
         """Names and kinds of the fields. Raises UnknownValueError for all but plain numbers."""
