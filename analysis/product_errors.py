@@ -113,14 +113,16 @@ def product_error(
     )
 
 
-def sample_inputs(data: str, k: int, seed: int, rows: int = MOST_ROWS) -> Inputs:
-    """`rows` rows of A and as many columns of B of a class, drawn by a seed."""
+def sample_inputs(
+    data: str, k: int, seed: int, rows: int = MOST_ROWS, columns: int | None = None
+) -> Inputs:
+    """Rows of A and columns of B of a class, as many of both by default, drawn by a seed."""
     import numpy as np
 
     place = list(DATA_CLASSES).index(data)
     rng = np.random.default_rng([seed, place, k])
     with np.errstate(over="raise", invalid="raise"):
-        a, b = DATA_CLASSES[data].make(rng, rows, k, rows)
+        a, b = DATA_CLASSES[data].make(rng, rows, k, columns or rows)
         return a.astype(np.float32), b.astype(np.float32)
 
 

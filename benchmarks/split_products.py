@@ -24,6 +24,9 @@ from typing import Any
 
 import torch
 
+from analysis.problem import Gemm
+from analysis.product_errors import product_error, sample_inputs
+from benchmarks.sustained import late_mean_s
 from toolkit import __version__, matmul
 from toolkit.gpu.environment import commit
 from toolkit.product.matmul import PrecisionWarning
@@ -32,6 +35,19 @@ CALLS, IDLE_S = 9, 1.0
 WAIT_CLOCKS = 4_000_000  # of the kernel behind which calls are queued
 SUSTAINED_S = 1.2
 ROWS = 256  # of C that are compared
+SEED = 0
+CLASSES = {  # of data as the record names them, keys of `DATA_CLASSES`
+    "normal": "normal",
+    "uniform": "uniform",
+    "exponents over 2^24": "exponents-24",
+    "exponents over 2^40": "exponents-40",
+    "exponents over 2^60": "exponents-60",
+    "rows and columns over 2^60": "rows-columns",
+    "2^20 along K": "k-scaled-20",
+    "2^30 along K": "k-scaled-30",
+    "all of K over 2^60": "k-scaled-all",
+    "one column times 2^40": "one-term",
+}
 SIZES = (
     *((1024,) * 3, (2048,) * 3, (4096,) * 3, (8192,) * 3),
     *((1000, 1016, 520), (1001, 1004, 1004), (1100, 1300, 1999), (2049, 2047, 2050)),
@@ -64,89 +80,35 @@ def sustained_s(call: Call) -> float:
     """Mean seconds of a call, over the last second of `SUSTAINED_S`."""
     each = _burst_s(call)
     number = max(1, int(0.1 / each))
-    begin, ends = time.perf_counter(), []
-    while time.perf_counter() - begin < SUSTAINED_S:
+
+    def batch() -> None:
         for _ in range(number):
             call()
         torch.cuda.synchronize()
-        ends.append(time.perf_counter())
-    late = [end for end in ends if end - begin > SUSTAINED_S - 1]
-    return (late[-1] - late[0]) / ((len(late) - 1) * number)
+
+    return late_mean_s(batch, SUSTAINED_S, SUSTAINED_S - 1) / number
 
 
-def errors(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> dict[str, float]:
+def errors(data: str, c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> dict[str, Any]:
     """Root mean square and maximum of the errors of evenly spaced rows, relative to |A||B|."""
-    rows = torch.arange(ROWS, device=c.device) * c.shape[0] // ROWS
-    x, y = a[rows].double(), b.double()
-    size = x.abs() @ y.abs()
-    relative = (c[rows].double() - x @ y).abs() / size
-    relative[size == 0] = 0
-    return {"rms": float(relative.pow(2).mean().sqrt()), "max": float(relative.max())}
+    m, n, k = c.shape[0], c.shape[1], a.shape[1]
+    rows = [one * m // ROWS for one in range(ROWS)]
+    some_of_c, some_of_a, all_of_b = (one.cpu().numpy() for one in (c[rows], a[rows], b))
+    found = product_error(
+        some_of_c,
+        some_of_a,
+        all_of_b,
+        data=CLASSES[data],
+        shape=Gemm(m=m, n=n, k=k),
+        seed=SEED,
+    )
+    return {"rms": found.rms, "max": found.maximum}
 
 
-# Classes of data.
-
-
-def _normal(m: int, n: int, k: int) -> Operands:
-    return torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
-
-
-def _powers(bits: int, *shape: int) -> torch.Tensor:
-    half = bits // 2
-    return torch.randint(-half, half + 1, shape, device="cuda").double().exp2().float()
-
-
-def _uniform(m: int, n: int, k: int) -> Operands:
-    return torch.rand(m, k, device="cuda"), torch.rand(k, n, device="cuda")
-
-
-def _spread(bits: int) -> Callable[[int, int, int], Operands]:
-    def made(m: int, n: int, k: int) -> Operands:
-        a, b = _normal(m, n, k)
-        return a * _powers(bits, m, k), b * _powers(bits, k, n)
-
-    return made
-
-
-def _rows_and_columns(m: int, n: int, k: int) -> Operands:
-    a, b = _normal(m, n, k)
-    return a * _powers(60, m, 1), b * _powers(60, 1, n)
-
-
-def _some_along_k(bits: int) -> Callable[[int, int, int], Operands]:
-    def made(m: int, n: int, k: int) -> Operands:
-        a, b = _normal(m, n, k)
-        a[:, ::97] *= 2.0**bits
-        b[::97] *= 2.0**-bits
-        return a, b
-
-    return made
-
-
-def _all_along_k(m: int, n: int, k: int) -> Operands:
-    a, b = _normal(m, n, k)
-    powers = _powers(60, k)
-    return a * powers, b / powers[:, None]
-
-
-def _one_column(m: int, n: int, k: int) -> Operands:
-    a, b = _normal(m, n, k)
-    a[:, k // 2] *= 2.0**40
-    return a, b
-
-
-CLASSES = {
-    "normal": _normal,
-    "uniform": _uniform,
-    "exponents over 2^24": _spread(24),
-    "exponents over 2^40": _spread(40),
-    "exponents over 2^60": _spread(60),
-    "rows and columns over 2^60": _rows_and_columns,
-    "2^20 along K": _some_along_k(20),
-    "2^30 along K": _some_along_k(30),
-    "all of K over 2^60": _all_along_k,
-    "one column times 2^40": _one_column,
-}
+def drawn(data: str, m: int, n: int, k: int) -> Operands:
+    """A and B of a class, on the GPU."""
+    a, b = sample_inputs(CLASSES[data], k, SEED, rows=m, columns=n)
+    return torch.from_numpy(a).cuda(), torch.from_numpy(b).cuda()
 
 
 # Parts of the record, each a list of rows.
@@ -161,20 +123,21 @@ def _calls(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, Call, Call]:
     return c, lambda: torch.matmul(a, b, out=c), ours
 
 
-def _row(a: torch.Tensor, b: torch.Tensor, **names: Any) -> dict[str, Any]:
+def _row(a: torch.Tensor, b: torch.Tensor, data: str, layout: str) -> dict[str, Any]:
     c, cublas, ours = _calls(a, b)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", PrecisionWarning)
         ours()
     first = c.clone()
-    error = errors(c, a, b)
+    error = errors(data, c, a, b)
     ours()
     assert first.equal(c) or bool(first.isnan().any())
     cublas()
-    of_cublas = errors(c, a, b)
+    of_cublas = errors(data, c, a, b)
     cublas_s, ours_s = burst_s(cublas, ours)
     return {
-        **names,
+        "data": data,
+        "layout": layout,
         "mnk": [a.shape[0], b.shape[1], a.shape[1]],
         "cublas_s": cublas_s,
         "fp32x_s": ours_s,
@@ -187,21 +150,21 @@ def _row(a: torch.Tensor, b: torch.Tensor, **names: Any) -> dict[str, Any]:
 
 def times() -> Iterator[dict[str, Any]]:
     for sizes in SIZES:
-        yield _row(*_normal(*sizes), data="normal", layout="NN")
+        yield _row(*drawn("normal", *sizes), data="normal", layout="NN")
     for m, n, k in ((1024,) * 3, (2048,) * 3, (4096,) * 3):
-        a, b = _normal(m, n, k)
+        a, b = drawn("normal", m, n, k)
         yield _row(a, b.T.contiguous().T, data="normal", layout="NT")
 
 
 def classes() -> Iterator[dict[str, Any]]:
     for size in (1024, 4096):
         for name in ("rows and columns over 2^60", "all of K over 2^60"):
-            yield _row(*CLASSES[name](size, size, size), data=name, layout="NN")
+            yield _row(*drawn(name, size, size, size), data=name, layout="NN")
 
 
 def sustained() -> Iterator[dict[str, Any]]:
     for size in (4096, 8192):
-        _, cublas, ours = _calls(*_normal(size, size, size))
+        _, cublas, ours = _calls(*drawn("normal", size, size, size))
         cublas_s, ours_s = sustained_s(cublas), sustained_s(ours)
         yield {"size": size, "cublas_s": cublas_s, "fp32x_s": ours_s, "ratio": cublas_s / ours_s}
 
@@ -209,15 +172,16 @@ def sustained() -> Iterator[dict[str, Any]]:
 def accuracy() -> Iterator[dict[str, Any]]:
     sizes = ((2048,) * 3, (1024, 1024, 8192), (2048, 2048, 72), (1100, 1300, 1999))
     for m, n, k in sizes:
-        for name, made in CLASSES.items():
-            a, b = made(m, n, k)
+        for name in CLASSES:
+            a, b = drawn(name, m, n, k)
             c, cublas, ours = _calls(a, b)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrecisionWarning)
                 ours()
-            found = errors(c, a, b)
+            found = errors(name, c, a, b)
             cublas()
-            yield {"data": name, "mnk": [m, n, k], "fp32x": found, "cublas": errors(c, a, b)}
+            of_cublas = errors(name, c, a, b)
+            yield {"data": name, "mnk": [m, n, k], "fp32x": found, "cublas": of_cublas}
 
 
 def special() -> Iterator[dict[str, Any]]:
@@ -235,7 +199,7 @@ def special() -> Iterator[dict[str, Any]]:
         "3e37 times 1e-30": lambda a, b: (a.mul_(3e37), b.mul_(1e-30)),
     }
     for name, change in cases.items():
-        a, b = _normal(2048, 2048, 2048)
+        a, b = drawn("normal", 2048, 2048, 2048)
         change(a, b)
         c, cublas, ours = _calls(a, b)
         row: dict[str, Any] = {"data": name}
@@ -260,7 +224,7 @@ def special() -> Iterator[dict[str, Any]]:
 def peers() -> Iterator[dict[str, Any]]:
     """cuBLAS TF32 and Triton's split products, beside cuBLAS FP32 and ours."""
     for size in (1024, 4096):
-        a, b = _normal(size, size, size)
+        a, b = drawn("normal", size, size, size)
         c, cublas, ours = _calls(a, b)
         calls: dict[str, Call] = {"cuBLAS FP32": cublas, "fp32x": ours}
 
@@ -275,7 +239,7 @@ def peers() -> Iterator[dict[str, Any]]:
         for name, call in calls.items():
             try:
                 call()
-                row = {"peer": name, "size": size, "error": errors(c, a, b)}
+                row = {"peer": name, "size": size, "error": errors("normal", c, a, b)}
                 yield row | {"seconds": burst_s(call)[0]}
             except Exception as error:  # a peer that does not install or lacks a precision
                 yield {"peer": name, "size": size, "failed": str(error).splitlines()[0]}
@@ -296,7 +260,6 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
-    torch.manual_seed(0)
     record: dict[str, Any] = {
         "gpu": torch.cuda.get_device_name(),
         "torch": torch.__version__,

@@ -4,8 +4,8 @@
 
 Burst: after an idle second, nine launches are queued behind a kernel that waits, so that they run
 back to back; the median of their times. Sustained: launches one behind the other for S seconds, the
-mean time of those of the second half. Both on inputs uniform in [-1, 1), with the SM clock and the
-power at the end.
+mean time of those of the second half, at least 40. Both on inputs uniform in [-1, 1), with the SM
+clock and the power at the end.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +33,7 @@ from toolkit.product.competitor import fp32x_product
 
 CALLS, IDLE_S = 9, 1.0
 QUEUED = 20  # launches between two looks at the clock
+LATE_BATCHES = 2  # of which the mean is taken, at least
 NAMES = ("tf32-parts", "fp16-parts", "best-fp32x", "cublas")
 SEED = 1
 
@@ -86,16 +88,27 @@ def _burst_s(gpu: Gpu, one: OnGpu) -> float:
 
 def _sustained_s(gpu: Gpu, one: OnGpu, seconds: float) -> float:
     """Mean seconds of a launch in the second half of a run of so many seconds."""
-    begin, middle, done = time.monotonic(), None, 0
-    while (now := time.monotonic()) - begin < seconds:
-        if middle is None and now - begin >= seconds / 2:
-            middle, done = now, 0
+
+    def batch() -> None:
         for _ in range(QUEUED):
             one.once()
         gpu.synchronize()
-        done += QUEUED
-    assert middle is not None
-    return (now - middle) / done
+
+    return late_mean_s(batch, seconds, seconds / 2) / QUEUED
+
+
+def late_mean_s(batch: Callable[[], object], seconds: float, early_s: float) -> float:
+    """Mean seconds of the batches that begin after `early_s` of a run of so many seconds.
+
+    The run is longer if it takes that until two of them are done.
+    """
+    begin = time.perf_counter()
+    ends: list[float] = []  # of batches; the next one begins at once
+    while len(ends) <= LATE_BATCHES or ends[-1] - begin < seconds:
+        batch()
+        if (now := time.perf_counter()) - begin >= early_s:
+            ends.append(now)
+    return (ends[-1] - ends[0]) / (len(ends) - 1)
 
 
 def _arguments() -> argparse.Namespace:

@@ -41,6 +41,7 @@ _PLURAL = frozenset(
         Effect.SHARED_WAVEFRONTS,
         Effect.L1_WAVEFRONTS,
         Effect.OTHER_INSTRUCTIONS,
+        Effect.TENSOR_PIPE,
     }
 )
 

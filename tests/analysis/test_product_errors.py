@@ -67,3 +67,9 @@ def test_classes_are_what_they_say():
     assert np.abs(product).max() <= 4  # undone
     a, _ = sample_inputs("one-term", 388, seed=1)
     assert np.median(exponents(a[:, 194])) > 35
+
+
+def test_inputs_have_as_many_columns_of_b_as_are_asked_for():
+    a, b = sample_inputs("rows-columns", 200, seed=1, rows=3, columns=5)
+    assert (a.shape, b.shape) == ((3, 200), (200, 5))
+    assert sample_inputs("rows-columns", 200, seed=1, rows=3)[1].shape == (200, 3)

@@ -11,7 +11,7 @@ from tree_sitter import Node
 
 from toolkit.launch.host_nodes import named_struct, text_of, uncast
 from toolkit.launch.host_numbers import UnknownValueError, converted
-from toolkit.launch.host_types import Frame
+from toolkit.launch.host_types import Frame, has_usual_layout
 from toolkit.launch.host_unit import HostUnit, Place
 from toolkit.launch.host_values import Evaluator
 
@@ -46,6 +46,8 @@ class Structs:
         return self._made(name_of_type, value, variable.place, frame)
 
     def _made(self, struct: str, values: Node | None, place: Place, frame: Frame) -> np.void:
+        if not has_usual_layout(self.unit, struct):
+            raise UnknownValueError
         kinds = self._fields(self.unit.structs[struct], frame)
         given = [] if values is None else values.named_children
         if len(given) > len(kinds) or (kinds and not given and values is None):
@@ -63,7 +65,7 @@ class Structs:
         body, found = struct.child_by_field_name("body"), list[tuple[str, str]]()
         if body is None or any(one.type == "base_class_clause" for one in struct.children):
             raise UnknownValueError
-        if re.search(r"align|\bvirtual\b|\bunion\b|\bstatic\b|:\s*\d", text_of(body)):
+        if re.search(r"\bvirtual\b|\bunion\b|\bstatic\b|:\s*\d", text_of(body)):
             raise UnknownValueError
         for one in body.named_children:
             kind = one.child_by_field_name("type")
@@ -74,6 +76,8 @@ class Structs:
             declarators = one.children_by_field_name("declarator")
             if all(_is_function(x) for x in declarators):
                 continue
+            if one.child_by_field_name("default_value") is not None:
+                raise UnknownValueError
             plain = self.evaluator.types.kind(text_of(kind), frame)
             if (
                 plain is None

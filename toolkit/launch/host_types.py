@@ -21,6 +21,9 @@ _VECTOR = re.compile(r"(u?(?:char|short|int|long|longlong)|float|double)([1-4])"
 _VECTOR_ALIGNED = {"char": 1, "short": 2, "int": 4, "long": 8, "longlong": 8, "float": 4} | {
     "double": 8
 }
+# Attributes of a struct, and macros that name one
+_LAYOUT = re.compile(rb"align|ALIGN|PACKED|__packed__|[(:,]\s*packed\b")
+_PRAGMA_PACK = re.compile(r"#[ \t]*pragma\s+pack\b|_Pragma\s*\(\s*\"pack\b")
 _QUALIFIERS = re.compile(
     r"\b(?:const|constexpr|static|volatile|register|inline|extern|struct|std::|__restrict__)\s*"
 )
@@ -112,6 +115,8 @@ class Types:
         if vector := _VECTOR.fullmatch(name):
             return _VECTOR_ALIGNED[vector[1].removeprefix("u")] * int(vector[2])
         if depth and (node := self.unit.structs.get(name)) is not None:
+            if not has_usual_layout(self.unit, name):
+                raise UnknownValueError
             return self._struct_size(node, frame, depth - 1)
         raise UnknownValueError
 
@@ -120,7 +125,7 @@ class Types:
         body, at, widest = node.child_by_field_name("body"), 0, 1
         if body is None or any(one.type == "base_class_clause" for one in node.children):
             raise UnknownValueError
-        if re.search(r"align|\bvirtual\b|\bunion\b|:\s*\d", text_of(node)):
+        if re.search(r"\bvirtual\b|\bunion\b|:\s*\d", text_of(node)):
             raise UnknownValueError
         for one in body.named_children:
             if one.type in ("comment", "access_specifier", "function_definition"):
@@ -168,3 +173,20 @@ class Types:
         if declarator.type == "pointer_declarator":
             return 8 * count
         return self.size(variable.type_text, frame) * count
+
+
+def has_usual_layout(unit: HostUnit, struct: str) -> bool:
+    """False if attributes or pragmas may change the offsets of a struct's fields or its size.
+
+    They are searched for in the text as it is written: the tree is without some of them.
+    """
+    if any(map(_PRAGMA_PACK.search, unit.texts)):
+        return False
+    node, written = unit.structs[struct], unit.texts[unit.struct_files[struct]].encode()
+    before, after = written[: node.start_byte], written[node.end_byte :]
+    declaration = (
+        re.split(rb"[;}\n]", before)[-1],
+        written[node.start_byte : node.end_byte],
+        after.partition(b";")[0],
+    )
+    return not any(map(_LAYOUT.search, declaration))

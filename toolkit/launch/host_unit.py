@@ -144,6 +144,7 @@ class HostUnit:
     calls: list[Call] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)  # typedefs and aliases
     structs: dict[str, Node] = field(default_factory=dict)
+    struct_files: dict[str, int] = field(default_factory=dict)
     variables: dict[str, list[Variable]] = field(default_factory=lambda: defaultdict(list))
     writes: dict[str, list[Write]] = field(default_factory=lambda: defaultdict(list))
     uses: dict[str, list[Use]] = field(default_factory=lambda: defaultdict(list))
@@ -251,6 +252,7 @@ class HostUnit:
                     self._note_type(text_of(declarator), text_of(kind))
                     if kind.type == "struct_specifier":
                         self.structs[text_of(declarator)] = kind
+                        self.struct_files[text_of(declarator)] = file
             case "alias_declaration":
                 name, kind = (node.child_by_field_name(x) for x in ("name", "type"))
                 if name is not None and kind is not None:
@@ -259,6 +261,7 @@ class HostUnit:
                 name = node.child_by_field_name("name")
                 if name is not None and node.child_by_field_name("body") is not None:
                     self.structs[text_of(name)] = node
+                    self.struct_files[text_of(name)] = file
             case "enumerator":
                 name, value = (node.child_by_field_name(x) for x in ("name", "value"))
                 if name is not None and value is not None:

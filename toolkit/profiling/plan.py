@@ -32,7 +32,6 @@ class Plan:
     sampling: Sampling
     seed: int
     l2: L2State = DEFAULT_L2
-    accuracy: bool = False  #: errors on all classes of inputs are measured too
 
     def at(self, problem: Gemm, device: Device) -> Plan:
         """The plan with `best` replaced by the rung that it selects for a shape on a device."""
@@ -65,7 +64,6 @@ def make_plan(
     sampling: Sampling,
     seed: int | None,
     l2: L2State = DEFAULT_L2,
-    accuracy: bool = False,
 ) -> Plan:
     """The plan of a run; repeated shapes and variants count once.
 
@@ -89,7 +87,6 @@ def make_plan(
         sampling=sampling,
         seed=chosen_seed(seed),
         l2=l2,
-        accuracy=accuracy,
     )
 
 

@@ -139,7 +139,6 @@ def profile(
         sampling=sampling or Sampling(),
         seed=seed,
         l2=l2_state(l2),
-        accuracy=accuracy,
     )
     asked = find_device(device) if device is not None else None
     progress = progress or Progress()
@@ -159,9 +158,10 @@ def profile(
                 f"--counters needs a GPU, and {run}: leave it out, simulated counters are there "
                 "without it"
             )
-        bench = _bench_without_gpu(executor, why_none, progress)
         chosen = _predicting(asked or DEFAULT_DEVICE, constants, clock)
-        return _run(plan, bench(chosen), progress, resume, journal, constants, clock)
+        bench = _bench_without_gpu(executor, why_none, progress)(chosen)
+        bench.measures_errors = accuracy
+        return _run(plan, bench, progress, resume, journal, constants, clock)
     from toolkit.gpu.nsight_compute.collect import Counting
     from toolkit.profiling.on_gpu import GpuBench
 
@@ -172,6 +172,7 @@ def profile(
         GpuBench(gpu, counting) as on_gpu,
     ):
         on_gpu.device = _predicting(on_gpu.device, constants, clock)
+        on_gpu.measures_errors = accuracy
         return _run(plan, on_gpu, progress, resume, journal, constants, clock)
 
 
@@ -224,7 +225,7 @@ def _run(
     clock: float | None,
 ) -> ShownProfile:
     plan.check_fits(bench.device)
-    bench.l2, bench.measures_errors = plan.l2, plan.accuracy
+    bench.l2 = plan.l2
     empty = ShownProfile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -328,7 +329,7 @@ def _command(plan: Plan, bench: Bench, constants: str | Path | None, clock: floa
         words.append(f"--l2 {plan.l2}")
     if bench.counts:
         words.append("--counters")
-    if plan.accuracy:
+    if bench.measures_errors:
         words.append("--accuracy")
     words.append(f"--seed {plan.seed}")
     return " ".join(words)

@@ -102,6 +102,13 @@ def test_an_avoidable_cause_leads_if_the_roof_is_far():
     )
 
 
+def test_tensor_cores_are_many():
+    found = of({Effect.BARRIERS: 10, Effect.TENSOR_PIPE: 15, Effect.LAUNCH: 3})
+    assert found.cause_sentence == (
+        "Waiting at barriers costs 10.0 of 28.0 µs. Tensor cores need 15.0 µs."
+    )
+
+
 def test_a_negligible_cause_is_not_named():
     small = NAMED * 50 * 0.9
     found = of({Effect.DRAM_BANDWIDTH: 50, Effect.IDLE_SMS: small}, blocks=8)

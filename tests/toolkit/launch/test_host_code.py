@@ -70,6 +70,9 @@ def test_a_constant_is_evaluated_as_in_c(value, expected):
         ("typedef float Real;", "sizeof(Real)", 4),
         ("using Real = double;", "sizeof(Real)", 8),
         ("struct S { float a; double b; char c[3]; };", "sizeof(S)", 24),
+        ("struct alignas(32) S { float a; };", "sizeof(S)", None),
+        ("#pragma pack(push, 1)\nstruct S { char a; double b; };", "sizeof(S)", None),
+        ("struct S { char a; double packed; };", "sizeof(S)", 16),
         ("#ifdef BIG\n#define N 8\n#else\n#define N 2\n#endif", "N", 2),
         (
             "#if defined(BIG) || !defined(__CUDACC__)\n#define N 8\n#else\n#define N 2\n#endif",

@@ -41,6 +41,13 @@ def argument_of(operation):
     return launch.name, launch.arguments[1].struct
 
 
+def argument_of_struct(struct):
+    """The value of `New{4}` where `struct` declares it."""
+    text = f"{struct}\n{HEAD.replace('OPERATION', 'New{4}')}"
+    (launch,) = launches_of(host_unit(text, "a.cu", None))
+    return launch.arguments[1].struct
+
+
 @pytest.mark.parametrize(
     ("operation", "name", "value"),
     [
@@ -60,6 +67,36 @@ def test_a_struct_by_value_names_the_kernel_and_is_its_argument(operation, name,
 @pytest.mark.parametrize("operation", ["later", "touched", "written", "Made(1)", "Boxed{1, 2}"])
 def test_what_may_be_another_value_at_run_time_is_unknown(operation):
     assert argument_of(operation)[1] is None
+
+
+@pytest.mark.parametrize("fields", ["float by = 2;", "float by, to{3};"])
+def test_fields_that_have_default_values_are_unknown(fields):
+    assert argument_of_struct(f"struct New {{ {fields} }};") is None
+    assert argument_of_struct("struct New { float by; };").item() == (4,)
+
+
+@pytest.mark.parametrize(
+    "struct",
+    [
+        "struct alignas(16) New { float by; };",
+        "struct __align__(16) New { float by; };",
+        "struct __attribute__((packed)) New { char of; float by; };",
+        "struct New { float by; } __attribute__((aligned(16)));",
+        "struct New { float by; } PACKED;",
+        "struct New { alignas(16) float by; };",
+        "typedef struct { float by; } __align__(16) New;",
+        "typedef __align__(16) struct { float by; } New;",
+        "#pragma pack(push, 1)\nstruct New { float by; };\n#pragma pack(pop)",
+        '_Pragma("pack(1)")\nstruct New { float by; };',
+    ],
+)
+def test_structs_whose_layout_is_changed_are_unknown(struct):
+    assert argument_of_struct(struct) is None
+
+
+def test_what_is_aligned_beside_a_struct_does_not_change_it():
+    beside = "struct alignas(16) Other { float to; };"
+    assert argument_of_struct(f"{beside} struct New {{ float by; }}; {beside}").item() == (4,)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import UnsupportedError
+from analysis.product_errors import DATA_CLASSES
 from analysis.records.profile import GpuState
 from kernels import LADDER
 from tests.heard import Heard
@@ -106,6 +107,13 @@ def test_every_rung_is_checked_and_timed_beside_cublas(cuda, cublas):
     assert result.environment.software["cuBLAS"] == "13.1.2"
     assert record_of(result, "cublas").notes == ("cuBLAS 13.1.2",)
     assert result.environment.software["nvcc"] == "13.0"
+
+
+def test_errors_on_classes_of_inputs_are_taken_where_they_are_asked_for(cuda):
+    assert measured("tiled").errors == ()
+    found = measure("tiled", accuracy=True)
+    assert [one.data for one in found.records[-1].errors] == list(DATA_CLASSES)
+    assert " --accuracy " in found.command
 
 
 def test_a_ragged_shape_is_right_and_padded_where_it_must_be(cuda, cublas):
