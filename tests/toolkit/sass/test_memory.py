@@ -220,11 +220,18 @@ def test_compare_and_swap_stores_for_the_first_lane_only():
 
 
 def test_the_spinning_form_says_whether_it_stored():
-    state = holding(R4=LANES)
+    state = holding(R4=LANES + 1)
     text = "STS [RZ], RZ\nATOMS.CAST.SPIN P1, [RZ], RZ, R4\nATOMS.CAST.SPIN R6, [RZ], RZ, R4"
     after = probe(text, state, shared_bytes=16)
-    assert after.p[1] == 0b01  # one lane per address in each pass, though 0 still stands for lane 1
+    assert after.p[1] == 0b01  # lane 0 stores 1, and 0 no longer stands there
     assert not after.r[6].any()
+
+
+def test_one_lane_of_an_address_stores_at_a_time_even_if_the_value_stays():
+    text = "STS [RZ], RZ\nATOMS.CAST.SPIN P1, [RZ], RZ, RZ\nATOMS.CAST.SPIN R6, [RZ], RZ, RZ"
+    after = probe(text, holding(), shared_bytes=16)
+    assert after.p[1] == 0b01
+    assert after.r[6].tolist() == [1] + [0] * 31
 
 
 def test_float_addition_on_global_memory_flushes_subnormal_numbers():
