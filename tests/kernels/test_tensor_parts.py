@@ -6,9 +6,7 @@ import pytest
 from analysis.devices import find_device
 from analysis.problem import Gemm
 from kernels.selection import parse_selection
-from toolkit.execution.simulate import simulate
-from toolkit.launch.launch import buffers_of
-from toolkit.rungs.arguments import position_of_c, rung_arguments
+from toolkit.execution.rung_errors import product_of_rung
 from toolkit.rungs.launch import RungLaunch, compile_for
 
 PROBLEM = Gemm(m=128, n=128, k=32)  # one block, one phase
@@ -21,17 +19,7 @@ def product(label, a, b):
     selection = parse_selection(label)
     variant, kernel = selection.variant, compile_for(find_device("h200"), selection)
     launch = RungLaunch(variant=variant, parameters=selection.parameters, problem=PROBLEM)
-    c = np.full((PROBLEM.m, PROBLEM.n), np.nan, np.float32)
-    arguments = rung_arguments(variant, selection.parameters, PROBLEM, (a, b, c))
-    execution = simulate(
-        kernel,
-        grid=launch.geometry.grid,
-        block=launch.geometry.block,
-        dynamic_shared_bytes=launch.geometry.dynamic_shared_bytes,
-        arguments=arguments,
-        predict=False,
-    )
-    return execution.outputs[list(buffers_of(arguments)).index(position_of_c(variant))]
+    return product_of_rung(kernel, launch, a, b)
 
 
 def matrices():

@@ -14,7 +14,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.arguments import position_of_c, rung_arguments
 from toolkit.rungs.data_workload import data_workload
 from toolkit.rungs.launch import RungLaunch
-from toolkit.rungs.matrices import Workload
+from toolkit.rungs.matrices import Matrix, Workload
 
 # A tile of C and a K at which sums are long: all ten classes take a rung a second or two.
 LARGEST = Gemm(m=128, n=128, k=512)
@@ -31,19 +31,23 @@ def errors_of_rung(
     found = []
     for data in DATA_CLASSES:
         drawn = data_workload(data, problem, workload.seed)
-        c = np.full((launch.executed.m, launch.executed.n), np.nan, np.float32)
-        a, b = drawn.padded(launch.executed)
-        arguments = rung_arguments(variant, selection.parameters, launch.executed, (a, b, c))
-        execution = simulate(
-            kernel,
-            grid=launch.geometry.grid,
-            block=launch.geometry.block,
-            dynamic_shared_bytes=launch.geometry.dynamic_shared_bytes,
-            arguments=arguments,
-            predict=False,
-        )
-        place = list(buffers_of(arguments)).index(position_of_c(variant))
-        result = execution.outputs[place]
+        result = product_of_rung(kernel, launch, *drawn.padded(launch.executed))
         rows, columns = drawn.places()
         found.append(drawn.error_of(result[np.ix_(rows, columns)], rows, columns))
     return tuple(found)
+
+
+def product_of_rung(kernel: Kernel, launch: RungLaunch, a: Matrix, b: Matrix) -> Matrix:
+    """A·B by the machine code of a rung, every block executed; C is NaN before."""
+    c = np.full((launch.executed.m, launch.executed.n), np.nan, np.float32)
+    arguments = rung_arguments(launch.variant, launch.parameters, launch.executed, (a, b, c))
+    execution = simulate(
+        kernel,
+        grid=launch.geometry.grid,
+        block=launch.geometry.block,
+        dynamic_shared_bytes=launch.geometry.dynamic_shared_bytes,
+        arguments=arguments,
+        predict=False,
+    )
+    place = list(buffers_of(arguments)).index(position_of_c(launch.variant))
+    return np.asarray(execution.outputs[place], np.float32)
