@@ -294,13 +294,15 @@ def _resources(record: Record) -> dict[Quantity, float]:
 def _weights(before: Record, after: Record, of: Literal["bounds", "gap"]) -> tuple[Weight, ...]:
     """A weight per bound, or per step of the gap, of both predictions; none if one is missing.
 
-    What one prediction lacks takes it no time.
+    What one prediction lacks takes it no time. Steps that begin at different peaks have none.
     """
     ours, theirs = before.trusted_prediction, after.trusted_prediction
     if ours is None or theirs is None:
         return ()
     first, second = ({one.name: one.time_s for one in getattr(x, of)} for x in (ours, theirs))
     is_step = of == "gap"
+    if is_step and ours.gap_base != theirs.gap_base:
+        return ()
     return tuple(
         Weight(
             resource=name,

@@ -389,6 +389,14 @@ STEPS = (
         "FP32 work",
     ),
     _step(
+        Cause.TENSOR_PEAK,
+        "The time of the products on tensor cores at the rate of their instructions.",
+        "It is the first step of the gap where tensor cores multiply: what follows is why the "
+        "launch takes longer.",
+        "No kernel reaches it.",
+        "tensor-core work",
+    ),
+    _step(
         Cause.CLOCK_UNDER_LOAD,
         "The SM clock under load differs from the nominal boost clock.",
         "Power and temperature decide how high it is.",

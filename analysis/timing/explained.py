@@ -150,15 +150,14 @@ def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:
 def gap_of(runs: ModelRuns, clocks: GapClocks, time_s: float) -> tuple[GapStep, ...]:
     """Steps from the time at nominal peak to `time_s`; each step adds one effect of the model."""
     sm, device, launch_s = runs.sm, runs.sm.device, runs.sm.constants.launch_s
-    peak_s = sm.work.flop / device.fp32_flop_per_s
     spread = sm.work.relative_work(device)
-    steps = [
-        GapStep(
-            name=Cause.PEAK,
-            time_s=peak_s,
-            detail="the FLOP of the problem at the nominal FP32 rate",
-        ),
-    ]
+    if runs.total.tensor:
+        name, detail = Cause.TENSOR_PEAK, "the products at the rate of their instructions"
+        peak_s = runs.total.tensor / SCHEDULERS / device.boost_clock_hz / spread
+    else:
+        name, detail = Cause.PEAK, "the FLOP of the problem at the nominal FP32 rate"
+        peak_s = sm.work.flop / device.fp32_flop_per_s
+    steps = [GapStep(name=name, time_s=peak_s, detail=detail)]
     if (slower := device.boost_clock_hz / sm.clock_hz) != 1:
         lost_s = peak_s * (slower - 1)
         steps.append(GapStep(name=Cause.CLOCK_UNDER_LOAD, time_s=lost_s, detail=HELD))

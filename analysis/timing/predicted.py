@@ -34,6 +34,7 @@ class Cause(Vocabulary):
     """Reason for a part of the time beyond that at nominal peak."""
 
     PEAK = "nominal peak"
+    TENSOR_PEAK = "products on tensor cores"  # the first step instead of it, where they multiply
     CLOCK_UNDER_LOAD = "clock under load"
     IDLE_SMS = "idle SMs and partial wave"
     INSTRUCTIONS = "other instructions"
@@ -45,6 +46,9 @@ class Cause(Vocabulary):
     # from the predicted time to the measured one
     HELD_CLOCK = "clock actually held"
     REMAINDER = "remainder"
+
+
+PEAKS = (Cause.PEAK, Cause.TENSOR_PEAK)  # one of them is the first step of a gap
 
 
 class Explanation(Vocabulary):
@@ -220,6 +224,11 @@ class Predicted:
     interval_s: tuple[float, float] | None = None
 
     @property
+    def gap_base(self) -> str | None:
+        """Name of the step from which the others begin (one of `PEAKS`), None without a gap."""
+        return self.gap[0].name if self.gap else None
+
+    @property
     def causes(self) -> tuple[RankedCause, ...]:
         """What the time is spent on, the largest part first; parts below 2% are left out.
 
@@ -240,7 +249,7 @@ class Predicted:
                 cause=one.name,
                 time_s=one.time_s,
                 share=one.time_s / self.time_s,
-                is_avoidable=one.name not in (Cause.PEAK, Cause.LAUNCH),
+                is_avoidable=one.name not in (*PEAKS, Cause.LAUNCH),
                 detail=one.detail,
             )
             for one in self.gap

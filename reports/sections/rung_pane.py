@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.comparison.steps import Step
 from analysis.records.profile import Grade
-from analysis.timing.predicted import Cause, Predicted
+from analysis.timing.predicted import PEAKS, Cause, Predicted
 from reports import text
 from reports.sections import rungs
 from reports.sections.ladder_answer import RESOURCES, share
@@ -53,6 +53,7 @@ class Pane:
     kind: str = ""
     times: Sequence[tuple[str, Length]] = ()
     parts: Sequence[PartPair] = ()
+    base: str = ""
     unit: str = ""
     note: str = ""
 
@@ -75,7 +76,8 @@ def pane(shown: Rows, row: Row) -> Pane:
         times=list(_times(step)) if step and has_reason else (),
         parts=parts,
         unit=unit,
-        note=_note(predicted, before, parts) if predicted and parts else "",
+        base=rungs.part(predicted.gap[0].name) if predicted and parts else "",
+        note=_note(predicted, parts) if predicted and parts else "",
     )
 
 
@@ -127,11 +129,13 @@ def _times(step: Step) -> Iterator[tuple[str, Length]]:
 
 
 def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
-    """Parts of the time beyond FP32 work, and their unit; none for a prediction without a gap."""
+    """Parts of the time beyond the peak, and their unit; none for a prediction without a gap."""
     if row.predicted is None or not row.predicted.gap:
         return [], ""
     own = _steps(row.predicted)
-    earlier = _steps(before.predicted) if before and before.predicted else None
+    earlier = None
+    if before and before.predicted and before.predicted.gap_base == row.predicted.gap_base:
+        earlier = _steps(before.predicted)
     least = LEAST_PART * row.predicted.time_s
     names = [
         name
@@ -161,17 +165,18 @@ def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
 
 def _steps(predicted: Predicted) -> dict[str, float]:
     return {
-        step.name: step.time_s
-        for step in predicted.gap
-        if step.name not in (Cause.PEAK, Cause.LAUNCH)
+        step.name: step.time_s for step in predicted.gap if step.name not in (*PEAKS, Cause.LAUNCH)
     }
 
 
-def _note(predicted: Predicted, before: Row | None, parts: Sequence[PartPair]) -> str:
+def _note(predicted: Predicted, parts: Sequence[PartPair]) -> str:
     told = []
-    if before and before.predicted:
+    if any(part.before for part in parts):
         told.append("Upper bar: the rung before. Lower bar: this one.")
-    told.append(f"FP32 work itself: {text.predicted_seconds(predicted.gap[0].time_s)}.")
+    first = predicted.gap[0]
+    told.append(
+        f"{_capital(rungs.part(first.name))} itself: {text.predicted_seconds(first.time_s)}."
+    )
     hidden = any(step.time_s < 0 for step in predicted.gap)
     if hidden and any(part.after.percent == 0 for part in parts):
         told.append("0: hidden behind other work.")
@@ -179,7 +184,7 @@ def _note(predicted: Predicted, before: Row | None, parts: Sequence[PartPair]) -
 
 
 def time_bars(predicted: Predicted) -> list[Bar]:
-    """FP32 work, then the other parts of the predicted time, the largest first."""
+    """Work at nominal peak, then the other parts of the predicted time, the largest first."""
     if not predicted.gap:
         return []
     first, *rest = predicted.gap

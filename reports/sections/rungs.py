@@ -17,6 +17,7 @@ from reports.sections.table import Cell, Table, plain_table
 PARTS: Mapping[str, str] = MappingProxyType(
     {
         Cause.PEAK: "FP32 work",
+        Cause.TENSOR_PEAK: "tensor-core work",
         Cause.IDLE_SMS: "idle SMs, tail wave",
         Cause.INSTRUCTIONS: "non-FMA instructions",
         Cause.PORTS: "register-bank conflicts",

@@ -14,7 +14,7 @@ from analysis.geometry import Geometry
 from analysis.problem import parse_shape
 from analysis.records.counters import InstructionCounts, totals
 from analysis.timing.predict import predict
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Cause, Predicted
 from analysis.traffic.grid import in_bands
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
@@ -672,3 +672,15 @@ def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, wave
     )
     simulated("tiled", f"64x64x{k}", blocks_per_sm=2)
     assert set(asked) == {waves}
+
+
+@pytest.mark.parametrize("label", ["tf32-parts", "fp16-parts"])
+def test_the_gap_of_tensor_cores_begins_with_their_products(label):
+    """At 1024, FP32 work would take 32 us, and be no part of these times."""
+    execution = simulated(label, "1024", 1)
+    predicted = execution.predicted
+    first, *others = predicted.gap
+    assert first.name == predicted.gap_base == Cause.TENSOR_PEAK
+    assert 0 < first.time_s < 0.6 * predicted.time_s
+    assert sum(step.time_s for step in predicted.gap) == pytest.approx(predicted.time_s, rel=1e-9)
+    assert all(step.time_s >= 0 for step in others)
