@@ -161,11 +161,16 @@ def types_of(compiled: Any, given: Sequence[Any]) -> list[np.dtype[Any]]:
     ]
 
 
-def fields_of(value: View | Any, dtype: np.dtype[Any], name: str, argument: int) -> list[Parameter]:
-    """The fields of an array, or a number."""
-    if isinstance(value, View):
-        return value.fields(name, argument)
-    return [Parameter(value=dtype.type(value), name=name, argument=argument)]
+def fields_of(
+    values: Sequence[View | Any], types: Sequence[np.dtype[Any]], declared: Sequence[Any]
+) -> list[list[Parameter]]:
+    """The fields of each array, or a number, by what CuPy declares of its parameters."""
+    return [
+        value.fields(one.name, k)
+        if isinstance(value, View)
+        else [Parameter(value=dtype.type(value), name=one.name, argument=k)]
+        for k, (value, dtype, one) in enumerate(zip(values, types, declared, strict=False))
+    ]
 
 
 def array_info(view: View) -> Any:

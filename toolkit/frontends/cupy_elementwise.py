@@ -31,9 +31,8 @@ from toolkit.frontends.cupy_arrays import (
     whole,
     with_headers,
 )
-from toolkit.frontends.cupy_options import cupy_options
+from toolkit.frontends.cupy_options import written_kernel
 from toolkit.frontends.prepared import FrontEndRequest, PreparedLaunch, own_launch, split_structs
-from toolkit.machine_code.kernel_source import compile_kernel
 
 _BLOCK = 128
 
@@ -55,21 +54,8 @@ def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
     ]
     arguments, joint = _views(compiled, made, shape)
     text = _text(compiled, made, arguments, types, joint)
-    options, headers = cupy_options(())
-    kernel = compile_kernel(
-        text,
-        name,
-        target=request.arch,
-        name=f"{name}.cu",
-        options=[*request.options, *options],
-        headers=headers,
-    )
-    groups = [
-        fields_of(value, dtype, parameter.name, k)
-        for k, (value, dtype, parameter) in enumerate(
-            zip(arguments, types, compiled.params, strict=False)
-        )
-    ]
+    kernel = written_kernel(text, name, request, ())
+    groups = fields_of(arguments, types, compiled.params)
     kernel, parameters = split_structs(kernel, [*groups, indexer(joint, "_ind")])
     size = prod(shape)
     grid, block = (-(-size // _BLOCK), 1, 1), (min(_BLOCK, size), 1, 1)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolkit.frontends.prepared import FrontEndRequest
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import compile_kernel
+
 # Beside folders of headers and the version of C++. Denormals are flushed to zero.
 _ALWAYS = ("-ftz=true", "--device-as-default-execution-space")
 
@@ -19,3 +23,16 @@ def cupy_options(own: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             options.append(one)
     return [*options, *_ALWAYS], headers
+
+
+def written_kernel(text: str, name: str, request: FrontEndRequest, own: Sequence[str]) -> Kernel:
+    """Machine code of a kernel whose text CuPy wrote, with the kernel's own options."""
+    options, headers = cupy_options(own)
+    return compile_kernel(
+        text,
+        name,
+        target=request.arch,
+        name=f"{name}.cu",
+        options=[*request.options, *options],
+        headers=headers,
+    )

@@ -33,7 +33,7 @@ from toolkit.frontends.cupy_arrays import (
     whole,
     with_headers,
 )
-from toolkit.frontends.cupy_options import cupy_options
+from toolkit.frontends.cupy_options import written_kernel
 from toolkit.frontends.prepared import (
     FrontEndRequest,
     Parameter,
@@ -41,7 +41,6 @@ from toolkit.frontends.prepared import (
     own_launch,
     split_structs,
 )
-from toolkit.machine_code.kernel_source import compile_kernel
 
 _MOST_IN_INT32 = 0x7FFFFFFF
 _OF_CUB = (
@@ -67,21 +66,8 @@ def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
     inputs, outputs, in_shape, out_shape = _views(compiled, made, shape, (*reduced, *kept), kept)
     block, stride, blocks = _specs(compiled, inputs, in_shape, out_shape)
     text = _text(compiled, given, [*inputs, *outputs], types, in_shape, out_shape, block)
-    options, headers = cupy_options(compiled.options)
-    kernel = compile_kernel(
-        text,
-        name,
-        target=request.arch,
-        name=f"{name}.cu",
-        options=[*request.options, *options],
-        headers=headers,
-    )
-    groups = [
-        fields_of(value, dtype, parameter.name, k)
-        for k, (value, dtype, parameter) in enumerate(
-            zip([*inputs, *outputs], types, compiled._params, strict=False)
-        )
-    ]
+    kernel = written_kernel(text, name, request, compiled.options)
+    groups = fields_of([*inputs, *outputs], types, compiled._params)
     last = Parameter(value=np.int32(stride), name="_block_stride")
     kernel, parameters = split_structs(
         kernel, [*groups, indexer(in_shape, "_in_ind"), indexer(out_shape, "_out_ind"), [last]]
