@@ -11,8 +11,7 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from toolkit.frontends.prepared import FrontEndRequest, Grid, PreparedLaunch
-from toolkit.frontends.recognition import front_end_of
+from toolkit.frontends.front_end import FrontEndRequest, Grid, PreparedLaunch, front_end_of
 from toolkit.launch.launch import Argument, launch_geometry
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel import Kernel

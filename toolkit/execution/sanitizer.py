@@ -46,7 +46,7 @@ from toolkit.execution.limits import check_limits
 from toolkit.execution.product_findings import ProductWording
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
-from toolkit.frontends.prepared import Grid
+from toolkit.frontends.front_end import Grid
 from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of

@@ -29,7 +29,7 @@ from toolkit.execution.simulator import (
     Simulator,
     WhenCounted,
 )
-from toolkit.frontends.prepared import Grid
+from toolkit.frontends.front_end import Grid
 from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import Content, setup_of

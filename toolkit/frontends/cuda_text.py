@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolkit.frontends.prepared import FrontEndRequest, Parameter, PreparedLaunch, as_array, buffer
+from toolkit.frontends.front_end import FrontEndRequest, Parameter, PreparedLaunch, as_array, buffer
 from toolkit.frontends.python_source import files_of, numbered, placed
 from toolkit.launch.checks import check_arguments
 from toolkit.launch.launch import check_numpy

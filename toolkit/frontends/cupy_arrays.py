@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.argument_types import shown
 from analysis.errors import InputError, first_line
-from toolkit.frontends.prepared import FrontEndRequest, Parameter, as_array, buffer, hidden
+from toolkit.frontends.front_end import FrontEndRequest, Parameter, as_array, buffer, hidden
 
 _ARRAY, _INDEXER, _SCALAR = 1, 2, 3  # kinds of arguments in CuPy
 _MOST_WITH_32_BITS = 2**31  # bytes of an array whose elements 32 bits can address

@@ -32,7 +32,7 @@ from toolkit.frontends.cupy_arrays import (
     with_headers,
 )
 from toolkit.frontends.cupy_options import written_kernel
-from toolkit.frontends.prepared import FrontEndRequest, PreparedLaunch, own_launch, split_structs
+from toolkit.frontends.front_end import FrontEndRequest, PreparedLaunch, own_launch, split_structs
 
 _BLOCK = 128
 

@@ -11,7 +11,7 @@ from analysis.errors import InputError, first_line
 from toolkit.frontends import cupy_elementwise, cupy_reduction
 from toolkit.frontends.cuda_text import compiled_text, launch_of_text
 from toolkit.frontends.cupy_options import cupy_options
-from toolkit.frontends.prepared import FrontEndRequest, PreparedLaunch
+from toolkit.frontends.front_end import FrontEndRequest, PreparedLaunch
 from toolkit.frontends.python_source import files_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.signature import Declared

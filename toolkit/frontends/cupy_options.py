@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.frontends.prepared import FrontEndRequest
+from toolkit.frontends.front_end import FrontEndRequest
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import compile_kernel
 

@@ -34,7 +34,7 @@ from toolkit.frontends.cupy_arrays import (
     with_headers,
 )
 from toolkit.frontends.cupy_options import written_kernel
-from toolkit.frontends.prepared import (
+from toolkit.frontends.front_end import (
     FrontEndRequest,
     Parameter,
     PreparedLaunch,

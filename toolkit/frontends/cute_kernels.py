@@ -19,7 +19,7 @@ import numpy as np
 
 from analysis.argument_types import shown
 from analysis.errors import InputError, UnsupportedError, first_line
-from toolkit.frontends.prepared import (
+from toolkit.frontends.front_end import (
     FrontEndRequest,
     Parameter,
     PreparedLaunch,

@@ -24,7 +24,7 @@ from analysis.errors import (
     first_line,
     shortened,
 )
-from toolkit.frontends.prepared import (
+from toolkit.frontends.front_end import (
     FrontEndRequest,
     Parameter,
     PreparedLaunch,

@@ -23,16 +23,11 @@ from analysis.errors import (
 )
 from toolkit.frontends.cuda_text import CudaText
 from toolkit.frontends.cupy_kernels import own_name
-from toolkit.frontends.recognition import front_end_of
+from toolkit.frontends.front_end import front_end_of, front_ends
 from toolkit.frontends.script_names import SCRIPT
 from toolkit.machine_code.kernel_source import read_source
 
-INSTALL = {
-    "triton": "pip install triton",
-    "numba": "pip install 'numba-cuda[cu13]'",
-    "cupy": "pip install cupy-cuda13x",
-    "cutlass": "pip install nvidia-cutlass-dsl",
-}
+_MODULE_OF_PYCUDA = "SourceModule"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,18 +87,14 @@ def script_kernel(source: str) -> ScriptKernel:
 
 
 def _kernel_names(tree: ast.Module) -> Iterator[str]:
-    """Functions with a decorator of a front end, and names that are kernels with a text."""
+    """Names of functions with a decorator `jit`, and of objects that front ends take."""
+    classes = [kind.rpartition(".")[2] for one in front_ends() for kind in one.kernels]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and any(
             re.search(r"\bjit\b", ast.unparse(one)) for one in node.decorator_list
         ):
             yield node.name
-        elif isinstance(node, ast.Assign) and _called(node.value) in (
-            "SourceModule",
-            "RawKernel",
-            "RawModule",
-            "ElementwiseKernel",
-        ):
+        elif isinstance(node, ast.Assign) and _called(node.value) in {*classes, _MODULE_OF_PYCUDA}:
             yield from (one.id for one in node.targets if isinstance(one, ast.Name))
 
 
@@ -135,7 +126,7 @@ def _source_module(path: Path, tree: ast.Module, name: str) -> ScriptKernel | No
         module = function.value if isinstance(function, ast.Attribute) else None
         kernel = _constant(value.args[0], assigned) if value.args else None
         value = assigned.get(module.id) if isinstance(module, ast.Name) else module
-    if not isinstance(value, ast.Call) or _called(value) != "SourceModule":
+    if not isinstance(value, ast.Call) or _called(value) != _MODULE_OF_PYCUDA:
         return None
     given = {one.arg: _constant(one.value, assigned) for one in value.keywords if one.arg}
     text = _constant(value.args[0], assigned) if value.args else given.get("source")
@@ -181,9 +172,10 @@ def _attribute(path: Path, name: str, kernels: list[str]) -> Any:
             raise UnknownNameError(f"kernel in {path}", name, own or kernels)
         found = getattr(found, part)
     if front_end_of(found) is None:
+        *others, last = (one.name for one in front_ends())
         raise InputError(
-            f"{path}:{name} is {type(found).__name__}, which is no kernel of Triton, Numba, CuPy, "
-            "PyCUDA or the CuTe DSL"
+            f"{path}:{name} is {type(found).__name__}, which is no kernel of {', '.join(others)} "
+            f"or {last}"
         )
     return found
 
@@ -228,8 +220,11 @@ def _remedy(error: BaseException) -> str:
 def _missing(path: Path, error: ImportError) -> Exception:
     missing = (error.name or "").partition(".")[0]
     where = f"{path}{_line_in(path, error)}"
-    if install := INSTALL.get(missing):
-        return UnavailableError(f"{where} imports {missing}, which is not installed: {install}")
+    for one in front_ends():
+        if one.installs(missing):
+            return UnavailableError(
+                f"{where} imports {missing}, which is not installed: {one.install}"
+            )
     return InputError(f"{where} cannot be imported: {first_line(error)}")
 
 

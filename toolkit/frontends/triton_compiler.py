@@ -29,7 +29,7 @@ from analysis.errors import (
     shortened,
 )
 from analysis.geometry import WARP_SIZE
-from toolkit.frontends.prepared import as_array
+from toolkit.frontends.front_end import as_array
 from toolkit.machine_code.kernel import Kernel
 
 _USUAL_OPTIONS = ("num_warps", "num_stages", "maxnreg")  # for a message

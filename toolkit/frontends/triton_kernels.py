@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis.argument_types import shown
 from analysis.errors import InputError, UnsupportedError, first_line
 from analysis.geometry import WARP_SIZE
-from toolkit.frontends.prepared import (
+from toolkit.frontends.front_end import (
     Extent,
     FrontEndRequest,
     Parameter,

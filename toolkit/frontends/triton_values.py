@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.errors import InputError
 from reports.text import many
-from toolkit.frontends.prepared import FrontEndRequest
+from toolkit.frontends.front_end import FrontEndRequest
 from toolkit.frontends.triton_compiler import check_options
 
 _MOST_SHOWN = 4  # configurations of an autotuned kernel in a message

@@ -12,15 +12,15 @@ from tests.refusals import refusal
 from tests.toolkit.frontends.kernels.store_triton import CUBIN
 from toolkit import check, simulate
 from toolkit.frontends import numba_kernels
-from toolkit.frontends.prepared import (
+from toolkit.frontends.front_end import (
     Parameter,
     PreparedLaunch,
     as_array,
     buffer,
+    front_end_of,
     hidden,
     split_structs,
 )
-from toolkit.frontends.recognition import front_end_of
 
 
 class CompiledKernel:

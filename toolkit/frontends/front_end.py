@@ -1,11 +1,58 @@
-"""The protocol of front ends: a launch as their users write it, and the same for machine code."""
+"""The contract of a front end: all that you need to write one.
+
+A front end is another language or compiler. Users give its kernels to `simulate` and `check` as
+objects. Writing one takes two steps:
+
+1. Write a module with the function `prepared(compiled, request)`. `compiled` is the object that the
+   user gave. `request` is the launch as the user wrote it (`FrontEndRequest`). Return the launch in
+   terms of machine code (`PreparedLaunch`): a `Kernel`, grid, block, and one `Parameter` for each
+   parameter of the machine code, in their order.
+2. Describe the front end by a `FrontEnd`: add it to `FRONT_ENDS` below, or `register` it from a
+   package of your own. The module is imported when the first of its kernels is launched.
+
+`simulate`, `check` and `script.py:kernel` then take its kernels. Nothing else names a front end.
+
+The `Kernel` comes from `compile_kernel` (`toolkit/machine_code/kernel_source.py`), which takes
+CUDA C++ or the bytes of PTX or of a cubin, or from `Kernel.from_image` (cubins). To show lines of
+another source text, replace its fields `file` and `source`. `as_array` and `buffer` make the
+parameter of an array, and `hidden` makes one that your launcher would add. A number is
+`Parameter(value=...)` with a NumPy type of the parameter's size. `split_structs` is for structs
+that hold pointers. Raise `InputError` for a launch that the front end would not make, and
+`UnsupportedError` for what you do not support. Each error is one line: what, where, value, remedy.
+
+A complete front end, the module `mine.py`. It takes CUDA C++ text, launches 4 blocks of 64 threads,
+and adds the size of the array:
+
+    from analysis.errors import InputError
+    from toolkit.frontends.front_end import (
+        FrontEnd, PreparedLaunch, as_array, buffer, hidden, own_launch, register
+    )
+    from toolkit.machine_code.kernel_source import compile_kernel
+
+    class Text:
+        def __init__(self, text):
+            self.text = text
+
+    def prepared(compiled, request):
+        kernel = compile_kernel(compiled.text, request.kernel, target=request.arch)
+        grid, block = (4, 1, 1), (64, 1, 1)
+        own_launch(request, kernel.name, "mine", grid, block)
+        values = [as_array(argument) for argument in request.arguments]
+        if len(values) != 1 or values[0] is None:
+            raise InputError(f"{kernel.name} takes one array: give arguments=[x]")
+        parameters = buffer(values[0], "x", 0), hidden(values[0].size, "size")
+        return PreparedLaunch(kernel=kernel, grid=grid, block=block, parameters=parameters)
+
+    register(FrontEnd(name="Mine", kernels=("mine.Text",), module="mine"))
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,13 +94,16 @@ class FrontEndRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedLaunch:
-    """A launch in terms of machine code, and how its buffers belong to the user's arguments."""
+    """A launch in terms of machine code, and how its buffers belong to the user's arguments.
+
+    Outputs and messages count the arguments of the user, not the parameters.
+    """
 
     kernel: Kernel
     grid: Extent
     block: Extent
-    dynamic_shared_bytes: int
     parameters: tuple[Parameter, ...]
+    dynamic_shared_bytes: int = 0
     remarks: tuple[str, ...] = ()  # of the front end on its kernel
 
     @property
@@ -209,3 +259,131 @@ def split_structs(
             )
     split = replace(kernel, parameters=tuple(fields), declared=None)
     return split, tuple(one for group in groups for one in group)
+
+
+# Registered front ends.
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontEnd:
+    """Description of a front end. Its module is imported when a kernel is launched, not before."""
+
+    name: str  #: as its users call it, for error messages
+    #: kinds of kernels: the first package and the class, such as "triton.JITFunction"
+    kernels: tuple[str, ...]
+    module: str  #: module with the function `prepared(compiled, request)`
+    install: str | None = None  #: command that installs the package of its kernels
+    #: objects of its packages that hold no code for a launch without a GPU, and the remedy of each
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def prepared(self, compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
+        """The launch of a kernel in terms of machine code. Raises as the front end does."""
+        return cast(PreparedLaunch, import_module(self.module).prepared(compiled, request))
+
+    def installs(self, package: str) -> bool:
+        """True if `install` is the command for a package that scripts import."""
+        return self.install is not None and package in {
+            kernel.partition(".")[0] for kernel in self.kernels
+        }
+
+
+FRONT_ENDS = (
+    FrontEnd(
+        name="Triton",
+        kernels=(
+            "triton.JITFunction",
+            "triton.Autotuner",
+            "triton.Heuristics",
+            "triton.CompiledKernel",
+        ),
+        module="toolkit.frontends.triton_kernels",
+        install="pip install triton",
+        refused={
+            "triton.InterpretedFunction": "unset TRITON_INTERPRET, so that Triton compiles",
+        },
+    ),
+    FrontEnd(
+        name="Numba",
+        kernels=("numba.CUDADispatcher",),
+        module="toolkit.frontends.numba_kernels",
+        install="pip install 'numba-cuda[cu13]'",
+        refused={
+            "numba.FakeCUDAKernel": "unset NUMBA_ENABLE_CUDASIM, so that Numba compiles",
+            "numba._Kernel": "give the function that @cuda.jit decorates",
+            "numba._LaunchConfiguration": "give the function that @cuda.jit decorates",
+            "numba.DeclareDeviceFunction": "it is a function of the device: give a kernel",
+        },
+    ),
+    FrontEnd(
+        name="CuPy",
+        kernels=(
+            "cupy.RawKernel",
+            "cupy.RawModule",
+            "cupy.ElementwiseKernel",
+            "cupy.ReductionKernel",
+        ),
+        module="toolkit.frontends.cupy_kernels",
+        install="pip install cupy-cuda13x",
+        refused={
+            "cupy.ufunc": "it is many kernels: write the one that you mean as "
+            "cupy.ElementwiseKernel",
+            "cupy._SimpleReductionKernel": "it is many kernels: write the one that you mean as "
+            "cupy.ReductionKernel",
+            "cupy.Function": "a driver has loaded it: give the cupy.RawKernel",
+            "cupyx._JitRawKernel": "cupyx.jit compiles for the GPU that is here: give a RawKernel",
+        },
+    ),
+    FrontEnd(
+        name="PyCUDA",
+        kernels=("toolkit.CudaText",),
+        module="toolkit.frontends.cuda_text",
+        refused={
+            "pycuda.SourceModule": "a driver has loaded it: give toolkit.CudaText(its text)",
+            "pycuda.Function": "a driver has loaded it: give toolkit.CudaText(the module's text)",
+        },
+    ),
+    FrontEnd(
+        name="the CuTe DSL",
+        kernels=("cutlass.CudaDialectJitCompiledFunction",),
+        module="toolkit.frontends.cute_kernels",
+        install="pip install nvidia-cutlass-dsl",
+    ),
+)
+
+_registered = {one.name: one for one in FRONT_ENDS}
+
+
+def register(front_end: FrontEnd) -> None:
+    """Add a front end, or replace the one of the same name.
+
+    Raises InputError if another front end has the same kernels.
+    """
+    for other in _registered.values():
+        if other.name != front_end.name and (taken := {*other.kernels} & {*front_end.kernels}):
+            raise InputError(
+                f"front end {front_end.name}: {min(taken)} is a kernel of {other.name}: name the "
+                "package and the class of a kernel of your own"
+            )
+    _registered[front_end.name] = front_end
+
+
+def front_ends() -> Iterable[FrontEnd]:
+    """All front ends: those of this project, and those that were registered."""
+    return _registered.values()
+
+
+def front_end_of(compiled: object) -> FrontEnd | None:
+    """The front end of a kernel, None for any other object. Imports no front end.
+
+    Raises UnsupportedError for an object of a front end that holds no code for a launch.
+    """
+    kinds = [f"{one.__module__.partition('.')[0]}.{one.__name__}" for one in type(compiled).__mro__]
+    for kind in kinds:
+        for front_end in front_ends():
+            if kind in front_end.kernels:
+                return front_end
+    for kind in kinds:
+        for front_end in front_ends():
+            if remedy := front_end.refused.get(kind):
+                raise UnsupportedError(f"{kind} cannot be simulated: {remedy}")
+    return None
