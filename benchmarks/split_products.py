@@ -3,37 +3,37 @@
     python -m benchmarks.split_products [--parts times classes sustained peers accuracy special]
                                         [--output FILE]
 
-The timed call is the one that a user makes, with an output that is given. Burst protocol: after an
-idle second, nine calls are queued behind a kernel that waits, so that they run back to back; the
-median of nine is kept, of cuBLAS (torch.matmul, TF32 off) and of ours in turns. Sustained: each for
-1.2 s, the mean time of the calls of the last second. Errors are those of rows of C against
-float64, relative to |A||B|.
+The timed call is the one that a user makes, with an output that is given: of cuBLAS (torch.matmul,
+TF32 off) and of ours, by the protocols of benchmarks/protocols.py. Errors are those of rows of C
+against float64, relative to |A||B|.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
 
 from analysis.problem import Gemm
 from analysis.product_errors import product_error, sample_inputs
-from benchmarks.sustained import late_mean_s
+from benchmarks.protocols import Call, Stream, burst_s, sustained_s
 from toolkit import __version__, matmul
 from toolkit.gpu.environment import commit
 from toolkit.product.matmul import PrecisionWarning
 
-CALLS, IDLE_S = 9, 1.0
 WAIT_CLOCKS = 4_000_000  # of the kernel behind which calls are queued
-SUSTAINED_S = 1.2
+STREAM = Stream(
+    event=partial(torch.cuda.Event, enable_timing=True),
+    hold=partial(torch.cuda._sleep, WAIT_CLOCKS),
+    synchronize=torch.cuda.synchronize,
+    milliseconds=lambda begin, end: float(begin.elapsed_time(end)),
+)
 ROWS = 256  # of C that are compared
 SEED = 0
 CLASSES = {  # of data as the record names them, keys of `DATA_CLASSES`
@@ -53,40 +53,7 @@ SIZES = (
     *((1000, 1016, 520), (1001, 1004, 1004), (1100, 1300, 1999), (2049, 2047, 2050)),
     *((3000, 5000, 2000), (511,) * 3, (256, 4096, 4096)),
 )
-Call = Callable[[], Any]
 Operands = tuple[torch.Tensor, torch.Tensor]
-
-
-def burst_s(*calls: Call) -> list[float]:
-    """Median seconds of each call, by the burst protocol."""
-    return [_burst_s(call) for call in calls]
-
-
-def _burst_s(call: Call) -> float:
-    call()
-    torch.cuda.synchronize()
-    time.sleep(IDLE_S)
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(CALLS + 1)]
-    torch.cuda._sleep(WAIT_CLOCKS)
-    events[0].record()
-    for event in events[1:]:
-        call()
-        event.record()
-    torch.cuda.synchronize()
-    return float(median(begin.elapsed_time(end) for begin, end in pairwise(events))) / 1e3
-
-
-def sustained_s(call: Call) -> float:
-    """Mean seconds of a call, over the last second of `SUSTAINED_S`."""
-    each = _burst_s(call)
-    number = max(1, int(0.1 / each))
-
-    def batch() -> None:
-        for _ in range(number):
-            call()
-        torch.cuda.synchronize()
-
-    return late_mean_s(batch, SUSTAINED_S, SUSTAINED_S - 1) / number
 
 
 def errors(data: str, c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> dict[str, Any]:
@@ -134,7 +101,7 @@ def _row(a: torch.Tensor, b: torch.Tensor, data: str, layout: str) -> dict[str, 
     assert first.equal(c) or bool(first.isnan().any())
     cublas()
     of_cublas = errors(data, c, a, b)
-    cublas_s, ours_s = burst_s(cublas, ours)
+    cublas_s, ours_s = burst_s(cublas, STREAM), burst_s(ours, STREAM)
     return {
         "data": data,
         "layout": layout,
@@ -165,7 +132,7 @@ def classes() -> Iterator[dict[str, Any]]:
 def sustained() -> Iterator[dict[str, Any]]:
     for size in (4096, 8192):
         _, cublas, ours = _calls(*drawn("normal", size, size, size))
-        cublas_s, ours_s = sustained_s(cublas), sustained_s(ours)
+        cublas_s, ours_s = sustained_s(cublas, STREAM), sustained_s(ours, STREAM)
         yield {"size": size, "cublas_s": cublas_s, "fp32x_s": ours_s, "ratio": cublas_s / ours_s}
 
 
@@ -217,7 +184,7 @@ def special() -> Iterator[dict[str, Any]]:
                 "finite elements that are not": int((finite & ~c.isfinite()).sum()),
                 "max": float(relative.nan_to_num(0).max()) if len(relative) else 0.0,
             }
-        row["fp32x_s"] = burst_s(ours)[0]
+        row["fp32x_s"] = burst_s(ours, STREAM)
         yield row
 
 
@@ -240,7 +207,7 @@ def peers() -> Iterator[dict[str, Any]]:
             try:
                 call()
                 row = {"peer": name, "size": size, "error": errors("normal", c, a, b)}
-                yield row | {"seconds": burst_s(call)[0]}
+                yield row | {"seconds": burst_s(call, STREAM)}
             except Exception as error:  # a peer that does not install or lacks a precision
                 yield {"peer": name, "size": size, "failed": str(error).splitlines()[0]}
 
