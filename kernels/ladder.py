@@ -421,14 +421,20 @@ LADDER: tuple[Variant, ...] = (
     ),
 )
 
-CPU = Reference(name="cpu", title="CPU", idea="SciPy's BLAS sgemm on the host")
+CPU = Reference(name="cpu", title="CPU", idea="SciPy's BLAS sgemm on the host", is_counted=False)
 CUBLAS = Reference(name="cublas", title="cuBLAS", idea="NVIDIA's library, float32 arithmetic")
 BEST = Reference(
-    name="best", title="Best", idea="the tuned rung and parameters for this shape and device"
+    name="best",
+    title="Best",
+    idea="the tuned rung and parameters for this shape and device",
+    rung=len(LADDER) + 1,
 )
 FP32X = Reference(
     name="best-fp32x",
     title="Best on tensor cores",
     idea='toolkit.matmul with precision = "fp32x": FP16 parts first, then their products',
+    rung=len(LADDER) + 2,
+    precision="fp32x",
+    is_counted=False,
 )
 REFERENCES: tuple[Reference, ...] = (BEST, FP32X, CPU, CUBLAS)

@@ -311,4 +311,8 @@ class Reference:
     name: str
     title: str
     idea: str
+    rung: int | None = None  #: its place above the ladder, None for a library
+    #: of `toolkit.matmul`, whose launches it is; None for another implementation
+    precision: Literal["fp32x"] | None = None
+    is_counted: bool = True  #: it is one kernel of a GPU, whose counters can be collected
     arguments: tuple[Role, ...] = ("A", "B", "C", *EXTENTS)

@@ -20,8 +20,9 @@ from analysis.errors import OutOfMemoryError, ToolkitError, UnavailableError
 from analysis.l2_state import DEFAULT_L2
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
-from kernels.ladder import CPU, CUBLAS, FP32X
+from kernels.ladder import CPU, CUBLAS
 from kernels.selection import Selection, find
+from kernels.variant import Variant
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu.conditions import Observer
 from toolkit.gpu.context import Gpu
@@ -32,12 +33,12 @@ from toolkit.gpu.nsight_compute.attribution import CountableLaunch
 from toolkit.gpu.nsight_compute.collect import Counting
 from toolkit.gpu.nsight_compute.replay_process import marker_source
 from toolkit.gpu.nvcc import nvcc_version
-from toolkit.gpu.product_launch import LAUNCHES, task_of_product
+from toolkit.gpu.product_launch import LAUNCHES
 from toolkit.gpu.sampling import FOR_AN_INTERVAL, Series, interleave, warm_up
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
-from toolkit.product.competitor import fp32x_product
+from toolkit.product.competitor import task_of_competitor
 from toolkit.profiling.errors_on_gpu import with_errors
 from toolkit.profiling.on_cpu import measure_cpu
 from toolkit.profiling.plan import Plan
@@ -250,10 +251,11 @@ class GpuBench:
         kernels: Mapping[str, Kernel],
     ) -> None:
         """Add hardware counters to the records that passed, or a note on why there are none."""
-        of_shape = (records[problem, selection.label] for selection in plan.selections)
-        # those of several kernels are not counted
-        uncounted = {CPU.name, FP32X.name}
-        passed = [one for one in of_shape if one.status == "ok" and one.variant not in uncounted]
+        counted = [
+            x for x in plan.selections if isinstance(x.variant, Variant) or x.variant.is_counted
+        ]
+        of_shape = (records[problem, selection.label] for selection in counted)
+        passed = [one for one in of_shape if one.status == "ok"]
         entries = {label: kernel.symbol for label, kernel in kernels.items()}
         launches = [CountableLaunch(one, entries.get(one.label)) for one in passed]
         if not launches:
@@ -454,8 +456,7 @@ class _Field:
 
 
 def _task(record: Record, selection: Selection, seed: int) -> Task:
-    task = task_of_product(selection, record.shape, record.executed_shape, seed)
-    return replace(task, library=fp32x_product) if selection.variant is FP32X else task
+    return task_of_competitor(selection, record.shape, record.executed_shape, seed)
 
 
 def _measure_cpu(

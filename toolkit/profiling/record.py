@@ -19,7 +19,7 @@ from analysis.rounding import Check
 from analysis.theory import theory
 from kernels import split_paths
 from kernels.closed_forms import first_warp_patterns
-from kernels.ladder import CUBLAS, FP32X, LADDER
+from kernels.ladder import CUBLAS
 from kernels.product import Product
 from kernels.selection import Selection
 from kernels.variant import Reference
@@ -27,9 +27,6 @@ from toolkit.gpu.cublas import sentence_on
 from toolkit.gpu.sampling import Series
 from toolkit.rungs.launch import padding
 from toolkit.rungs.matrices import wrong_result
-
-BEST_RUNG = len(LADDER) + 1  # above the ladder
-FP32X_RUNG = BEST_RUNG + 1
 
 Records = MutableMapping[tuple[Gemm, str], Record]  # by shape and label, in the order of work
 
@@ -43,12 +40,12 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
             label=selection.label,
             title=variant.title,
             idea=variant.idea,
-            rung=FP32X_RUNG if variant is FP32X else None,
+            rung=variant.rung,
             parameters={},
             shape=problem,
             executed_shape=problem,
         )
-        return _with_path(record, device) if variant is FP32X else record
+        return record if variant.precision is None else _with_launches(record, device)
     executed = variant.executed(problem)
     stands_for = selection.stands_for
     record = Record(
@@ -56,7 +53,7 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
         label=selection.label,
         title=stands_for.title if stands_for else variant.title,
         idea=stands_for.idea if stands_for else variant.idea,
-        rung=variant.rung if stands_for is None else BEST_RUNG,
+        rung=stands_for.rung if stands_for else variant.rung,
         parameters=dict(selection.parameters),
         shape=problem,
         executed_shape=executed,
@@ -82,8 +79,8 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
     )
 
 
-def _with_path(record: Record, device: Device) -> Record:
-    """The record of several launches with a note on which they are, or skipped on this device."""
+def _with_launches(record: Record, device: Device) -> Record:
+    """The record of `toolkit.matmul` with a note on its launches, or skipped on this device."""
     shape = record.shape
     try:
         found = split_paths.plan_for(device, Product(m=shape.m, n=shape.n, k=shape.k))
