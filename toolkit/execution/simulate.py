@@ -39,7 +39,7 @@ from toolkit.machine_code.disassemble import disassembler
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.launch import RungLaunch, compile_for
-from toolkit.rungs.matrices import Workload, chosen_seed
+from toolkit.rungs.matrices import Workload, check_seed, chosen_seed
 from toolkit.sass.core import binding as core
 from toolkit.sass.machine import available_cores
 from toolkit.store.constants_file import with_constants
@@ -209,6 +209,7 @@ def simulate(
         if clock is not None:
             raise InputError("a clock is for a predicted time: leave out predict=False")
         arch, chosen = architecture_of(arch, chosen) if arch or chosen else None, None
+    check_seed(seed)
     simulator = Simulator(
         arch=arch,
         blocks="all" if blocks is None else blocks,

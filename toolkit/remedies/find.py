@@ -30,6 +30,7 @@ from toolkit.remedies.facts import LEAST_SAVED, Facts
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.proposals import proposals
 from toolkit.remedies.trial import RefusedError, Trial, Trials
+from toolkit.rungs.matrices import check_seed
 
 MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kernel
 MOST_SHOWN = 5
@@ -122,6 +123,7 @@ def find_remedies(
     >>> edit.title, edit.saved_s > 0
     ('tile[32][32 + 1], pads each row', True)
     """
+    check_seed(seed)
     text, name = read_source(source)
     named = find_device(device) if isinstance(device, str) else device
     target = architecture_of(arch, named)

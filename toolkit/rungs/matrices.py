@@ -216,12 +216,15 @@ LARGEST_SEED = 2**63 - 1
 
 
 def chosen_seed(seed: int | None) -> int:
-    """`seed`, or a new one; raises InputError where it is out of range."""
-    if seed is None:
-        return secrets.randbits(32)
-    if not 0 <= seed <= LARGEST_SEED:
+    """Return `seed`, or a new one for None. Raises InputError if it is out of range."""
+    check_seed(seed)
+    return secrets.randbits(32) if seed is None else seed
+
+
+def check_seed(seed: int | None) -> None:
+    """Raise InputError for a seed that is out of range."""
+    if seed is not None and not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"seed {seed} is out of range: give 0 to {LARGEST_SEED}")
-    return seed
 
 
 def wrong_result(check: Check) -> str | None:

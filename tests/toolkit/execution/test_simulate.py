@@ -346,6 +346,7 @@ def test_too_little_memory_is_said_before_all_blocks_are_executed(monkeypatch):
         ({"options": "-G"}, "options = '-G': give a list"),
         ({"outputs": "no"}, "outputs = 'no': give True or False"),
         ({"seed": "x"}, "seed = 'x': give a whole number of at most 64 bits"),
+        ({"seed": -1}, f"seed -1 is out of range: give 0 to {2**63 - 1}"),
         ({"options": ("--nonsense",)}, "kernel.cu: compiler options: unrecognized option"),
         ({"defines": {"1A": 2}}, "define '1A' = '2': give a C identifier and one line"),
     ],

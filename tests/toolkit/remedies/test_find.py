@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from analysis.devices import find_device
+from analysis.errors import InputError
 from analysis.timing.predicted import Effect
 from reports.sections.answer import answer
+from tests.refusals import refusal
 from tests.toolkit.remedies.launches import (
     ACCIDENTAL,
     ALIASED,
@@ -272,3 +274,17 @@ def test_verdict_and_remedy_name_the_same_line(inner_lines, line):
     )
     assert found.place == ("walk.cu", line)
     assert line in remedy.lines
+
+
+def test_a_seed_out_of_range_is_refused():
+    said = refusal(
+        InputError,
+        find_remedies,
+        COPY,
+        grid=1024,
+        block=256,
+        arguments=buffers(),
+        device=DEVICE,
+        seed=-1,
+    )
+    assert said == f"seed -1 is out of range: give 0 to {2**63 - 1}"
