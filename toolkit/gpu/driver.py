@@ -115,8 +115,12 @@ class Driver:
 
     def error(self, name: str, status: int) -> LaunchError | OutOfMemoryError:
         """What is raised for a status that a function returned."""
-        kind = OutOfMemoryError if status == OUT_OF_MEMORY else LaunchError
-        return kind(f"{name}: {error_name(self.library, status)}")
+        said = f"{name}: {error_name(self.library, status)}"
+        if status == OUT_OF_MEMORY:
+            return OutOfMemoryError(
+                f"{said}: free memory of this GPU, which other programs may hold"
+            )
+        return LaunchError(said)
 
 
 def error_name(library: Any, status: int) -> str:

@@ -10,7 +10,7 @@ from numbers import Real
 from threading import RLock, local
 from typing import Any, get_args
 
-from analysis.errors import InputError, UnknownNameError
+from analysis.errors import InputError, ToolkitError, UnknownNameError
 from toolkit.gpu.driver import driver
 from toolkit.product import device
 from toolkit.product.arrays import Library, library_of
@@ -153,42 +153,49 @@ def matmul(
     >>> matmul(a, b.T, out=c, alpha=0.5, beta=1.0) is c  # doctest: +SKIP
     True
     """
-    library = library_of(a, "a")
-    if library_of(b, "b") is not library:
-        raise _of_two_libraries(library, "b", b)
-    a_address, a_facts = library.facts(a)
-    b_address, b_facts = library.facts(b)
-    out_address, out_facts = 0, None
-    if out is not None:
-        if library_of(out, "out") is not library:
-            raise _of_two_libraries(library, "out", out)
-        out_address, out_facts = library.facts(out)
-    bits = (
-        a_address % WIDEST_BYTES << 8 | b_address % WIDEST_BYTES << 4 | out_address % WIDEST_BYTES
-    )
-    key = library, a_facts, b_facts, out_facts, bits, library.identifier(a_facts), precision
-    call = _of_thread.calls.get(key)
-    if call is None:
-        call = _new_call(library, (a, b, out), (a_address, b_address, out_address), key)
-    if alpha is not ONE:
-        alpha = _factor("alpha", alpha)
-    if beta is not ZERO:
-        beta = _factor("beta", beta)
-    if out is None:
-        if beta:
-            raise InputError(
-                f"beta = {beta:g} multiplies out, which is missing: give out, or beta = 0"
-            )
-        out = library.empty(a, call.shape)
-        out_address = library.address(out)
-        if out_address % WIDEST_BYTES:  # of an allocator of the user's
-            return matmul(a, b, out, alpha, beta, precision, stream=stream)
-    else:
-        call.check_apart(a_address, b_address, out_address)
-        library.note_write(out)
-    handle = library.stream(a_facts, a, stream)
-    call.launch(a_address, b_address, out_address, (alpha, beta), handle)
-    return out
+    try:
+        library = library_of(a, "a")
+        if library_of(b, "b") is not library:
+            raise _of_two_libraries(library, "b", b)
+        a_address, a_facts = library.facts(a)
+        b_address, b_facts = library.facts(b)
+        out_address, out_facts = 0, None
+        if out is not None:
+            if library_of(out, "out") is not library:
+                raise _of_two_libraries(library, "out", out)
+            out_address, out_facts = library.facts(out)
+        bits = (
+            a_address % WIDEST_BYTES << 8
+            | b_address % WIDEST_BYTES << 4
+            | out_address % WIDEST_BYTES
+        )
+        key = library, a_facts, b_facts, out_facts, bits, library.identifier(a_facts), precision
+        call = _of_thread.calls.get(key)
+        if call is None:
+            call = _new_call(library, (a, b, out), (a_address, b_address, out_address), key)
+        if alpha is not ONE:
+            alpha = _factor("alpha", alpha)
+        if beta is not ZERO:
+            beta = _factor("beta", beta)
+        if out is None:
+            if beta:
+                raise InputError(
+                    f"beta = {beta:g} multiplies out, which is missing: give out, or beta = 0"
+                )
+            out = library.empty(a, call.shape)
+            out_address = library.address(out)
+            if out_address % WIDEST_BYTES:  # of an allocator of the user's
+                return matmul(a, b, out, alpha, beta, precision, stream=stream)
+        else:
+            call.check_apart(a_address, b_address, out_address)
+            library.note_write(out)
+        handle = library.stream(a_facts, a, stream)
+        call.launch(a_address, b_address, out_address, (alpha, beta), handle)
+        return out
+    except ToolkitError as error:
+        if not str(error).startswith("matmul"):  # of a call within a call
+            error.args = (f"matmul: {error}",)
+        raise
 
 
 # Calls of a shape and layout that is new to this thread.

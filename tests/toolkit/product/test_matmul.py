@@ -400,7 +400,7 @@ def test_a_failed_launch_leaves_a_workspace_that_is_zeroed_again(with_workspace)
     matmul(*pair)
     machine.gpu.fails["cuLaunchKernel"] = 700
     said = refusal(LaunchError, matmul, *pair)
-    assert said == "cuLaunchKernel: CUDA_ERROR_MADE_UP"
+    assert said == "matmul: cuLaunchKernel: CUDA_ERROR_MADE_UP"
     machine.gpu.fails.clear()
     matmul(*pair)
     assert machine.gpu.names().count("cuMemsetD8Async") == 2
@@ -410,7 +410,10 @@ def test_no_memory_for_a_workspace(with_workspace):
     machine = with_workspace()
     machine.gpu.fails["cuMemAlloc_v2"] = made_up_gpu.OUT_OF_MEMORY
     said = refusal(OutOfMemoryError, matmul, *arrays(machine))
-    assert said == "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY"
+    assert said == (
+        "matmul: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY: free memory of this GPU, which other "
+        "programs may hold"
+    )
 
 
 # Threads.
@@ -442,7 +445,7 @@ def test_shapes_and_types(idle):
     assert "it has no elements" in refusal(ShapeError, matmul, tensor(new((0, K))), b)
     double = tensor(new((M, K)).astype(np.float64), 0, TorchType("float64"))
     assert refusal(InputError, matmul, double, b) == (
-        "a (float64, shape (40, 24), strides (24, 1) elements): the product is of float32: "
+        "matmul: a (float64, shape (40, 24), strides (24, 1) elements): the product is of float32: "
         "convert it, a.float()"
     )
     half = idle.cupy.ndarray(np.zeros((M, K), np.float16))
@@ -465,13 +468,13 @@ def test_arrays_elsewhere(idle):
         InputError, matmul, idle.cupy.ndarray(numbers(M, K)), idle.cupy.ndarray(numbers(K, N), 1)
     )
     said = refusal(InputError, matmul, numbers(M, K), b)
-    assert said.startswith("a (a numpy.ndarray of float32, shape (40, 24)) is on the host: copy")
+    assert said.startswith("matmul: a (a numpy.ndarray of float32, shape (40, 24)) is on the host")
     assert "a (a builtins.list) is no array on a GPU" in refusal(InputError, matmul, [[1.0]], b)
     said = refusal(InputError, matmul, a, idle.cupy.ndarray(numbers(K, N)))
     assert (
         said
         == (
-            "a is an array of PyTorch and b a cupy.ndarray: give arrays of one library, "
+            "matmul: a is an array of PyTorch and b a cupy.ndarray: give arrays of one library, "
             "torch.as_tensor(b, device=a.device)"
         )
         or "torch.as_tensor(b, device=a.device)" in said
@@ -546,8 +549,8 @@ def test_a_gpu_without_wgmma_refuses_tensor_cores(idle, monkeypatch):
     monkeypatch.setattr(device, "facts_of", lambda ordinal: facts)
     a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
     assert refusal(UnavailableError, matmul, a, b, precision="fp32x") == (
-        'precision = "fp32x" needs wgmma of sm_90, and NVIDIA A100 is sm_80: take precision = '
-        '"fp32"'
+        'matmul: precision = "fp32x" needs wgmma of sm_90, and NVIDIA A100 is sm_80: take '
+        'precision = "fp32"'
     )
 
 
