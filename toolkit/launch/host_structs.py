@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import cast
 
 import numpy as np
 from tree_sitter import Node
 
 from toolkit.launch.host_nodes import named_struct, text_of, uncast
-from toolkit.launch.host_numbers import UnknownValueError, converted
-from toolkit.launch.host_types import Frame, has_usual_layout
+from toolkit.launch.host_numbers import Number, UnknownValueError, converted
+from toolkit.launch.host_types import OUTSIDE, Frame, has_usual_layout
 from toolkit.launch.host_unit import HostUnit, Place
 from toolkit.launch.host_values import Evaluator
+from toolkit.machine_code.source_tree import walk
 
 _NUMPY = {"i": "int", "u": "uint", "f": "float"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Field:
+    """Field of a struct: its name, its kind, such as "f32", and its default value."""
+
+    name: str
+    kind: str
+    default: Node | None
 
 
 @dataclass(frozen=True)
@@ -48,21 +59,43 @@ class Structs:
     def _made(self, struct: str, values: Node | None, place: Place, frame: Frame) -> np.void:
         if not has_usual_layout(self.unit, struct):
             raise UnknownValueError
-        kinds = self._fields(self.unit.structs[struct], frame)
+        fields = self._fields(self.unit.structs[struct], frame)
         given = [] if values is None else values.named_children
-        if len(given) > len(kinds) or (kinds and not given and values is None):
+        if len(given) > len(fields):
             raise UnknownValueError
-        types = [(name, _NUMPY[kind[0]] + kind[1:]) for name, kind in kinds]
+        types = [(one.name, _NUMPY[one.kind[0]] + one.kind[1:]) for one in fields]
         zeros = np.zeros((), np.dtype(types or [("empty", "int8")], align=True))
         found = cast(np.void, zeros[()])
-        for (name, kind), one in zip(kinds, given, strict=False):
-            number = self.evaluator.number(one, place, frame)
-            found[name] = converted(number, kind).value
+        for one, value in zip_longest(fields, given):
+            if value is not None:
+                number = self.evaluator.number(value, place, frame)
+            elif one.default is not None:
+                number = self._default(struct, one.default)
+            elif values is None:  # it has no value, where with {} it is 0
+                raise UnknownValueError
+            else:
+                continue
+            found[one.name] = converted(number, one.kind).value
         return found
 
-    def _fields(self, struct: Node, frame: Frame) -> list[tuple[str, str]]:
-        """Names and kinds of the fields. Raises UnknownValueError for all but plain numbers."""
-        body, found = struct.child_by_field_name("body"), list[tuple[str, str]]()
+    def _default(self, struct: str, node: Node) -> Number:
+        """Default value of a field, of which no name means a part of the struct.
+
+        Raises UnknownValueError.
+        """
+        if node.type == "initializer_list":
+            if len(node.named_children) != 1:
+                raise UnknownValueError
+            node = node.named_children[0]
+        declared = {text_of(x) for x in walk(self.unit.structs[struct]) if _is_declared(x)}
+        if declared & {text_of(x) for x in walk(node) if x.type == "identifier"}:
+            raise UnknownValueError
+        place = Place(file=self.unit.struct_files[struct], at=node.start_byte)
+        return self.evaluator.number(node, place, OUTSIDE)
+
+    def _fields(self, struct: Node, frame: Frame) -> list[_Field]:
+        """The fields of a struct. Raises UnknownValueError for all but plain numbers."""
+        body, found = struct.child_by_field_name("body"), list[_Field]()
         if body is None or any(one.type == "base_class_clause" for one in struct.children):
             raise UnknownValueError
         if re.search(r"\bvirtual\b|\bunion\b|\bstatic\b|:\s*\d", text_of(body)):
@@ -76,8 +109,6 @@ class Structs:
             declarators = one.children_by_field_name("declarator")
             if all(_is_function(x) for x in declarators):
                 continue
-            if one.child_by_field_name("default_value") is not None:
-                raise UnknownValueError
             plain = self.evaluator.types.kind(text_of(kind), frame)
             if (
                 plain is None
@@ -85,8 +116,29 @@ class Structs:
                 or any(x.type != "field_identifier" for x in declarators)
             ):
                 raise UnknownValueError
-            found += [(text_of(x), plain) for x in declarators]
+            found += [
+                _Field(name=text_of(x), kind=plain, default=_default_of(one, x))
+                for x in declarators
+            ]
         return found
+
+
+def _default_of(declaration: Node, declarator: Node) -> Node | None:
+    """Default value that follows a declarator, None if it has none."""
+    parts = [
+        child
+        for k, child in enumerate(declaration.children)
+        if declaration.field_name_for_child(k) in ("declarator", "default_value")
+    ]
+    following = parts[parts.index(declarator) + 1 :]
+    is_default = following and following[0] not in declaration.children_by_field_name("declarator")
+    return following[0] if is_default else None
+
+
+def _is_declared(node: Node) -> bool:
+    """True for the name of a field, a function or an enumerator of a struct."""
+    is_enumerator = node.parent is not None and node.parent.type == "enumerator"
+    return node.type == "field_identifier" or (node.type == "identifier" and is_enumerator)
 
 
 def _is_function(declarator: Node) -> bool:

@@ -41,9 +41,11 @@ def argument_of(operation):
     return launch.name, launch.arguments[1].struct
 
 
-def argument_of_struct(struct):
-    """The value of `New{4}` where `struct` declares it."""
-    text = f"{struct}\n{HEAD.replace('OPERATION', 'New{4}')}"
+def argument_of_struct(struct, made="New{4}"):
+    """The value of a `New` where `struct` declares it; `made` is one without an initial value."""
+    text = f"{struct}\n{HEAD.replace('OPERATION', made)}"
+    if made == "made":
+        text = text.replace("    Scale later;", "    New made;")
     (launch,) = launches_of(host_unit(text, "a.cu", None))
     return launch.arguments[1].struct
 
@@ -69,10 +71,36 @@ def test_what_may_be_another_value_at_run_time_is_unknown(operation):
     assert argument_of(operation)[1] is None
 
 
-@pytest.mark.parametrize("fields", ["float by = 2;", "float by, to{3};"])
-def test_fields_that_have_default_values_are_unknown(fields):
-    assert argument_of_struct(f"struct New {{ {fields} }};") is None
-    assert argument_of_struct("struct New { float by; };").item() == (4,)
+@pytest.mark.parametrize(
+    ("struct", "made", "value"),
+    [
+        ("struct New { float by = 2; int n = 3; };", "New()", (2, 3)),
+        ("struct New { float by = 2; int n = 3; };", "New{}", (2, 3)),
+        ("struct New { float by = 2; int n = 3; };", "New{4}", (4, 3)),
+        ("struct New { float by = 2; int n = 3; };", "made", (2, 3)),
+        ("struct New { float by, to{3}; };", "New{4}", (4, 3)),
+        ("struct New { float by, to = 3, at; };", "New{4}", (4, 3, 0)),
+        ("constexpr int N = 8; struct New { float by; int n = 2 * N - 1; };", "New{4}", (4, 15)),
+    ],
+)
+def test_constant_default_values_are_those_of_fields_that_are_not_given(struct, made, value):
+    assert argument_of_struct(struct, made).item() == value
+
+
+@pytest.mark.parametrize(
+    ("struct", "made"),
+    [
+        ("struct New { float by = 2; int n; };", "made"),  # n has no value
+        ("int drawn(); struct New { float by; int n = drawn(); };", "New{4}"),
+        ("int N; struct New { float by; int n = N; };", "New{4}"),
+        ("constexpr int by = 9; struct New { int by; int n = by; };", "New{4}"),  # the field's, 4
+        ("constexpr int N = 9; struct New { enum { N = 7 }; int n = N; };", "New()"),
+        ("struct New { int n = {}; };", "New()"),
+        ("struct New { int n = 1; int of[2] = {1, 2}; };", "New()"),
+    ],
+)
+def test_other_default_values_are_unknown(struct, made):
+    assert argument_of_struct(struct, made) is None
 
 
 @pytest.mark.parametrize(
