@@ -120,7 +120,7 @@ def real(
     """Emit a product whose sums are floating-point numbers."""
     sums = sums_of(i.capability, kinds[0])
     if sums is None:
-        refuse(i.instruction, f"nothing is known of {i.opcode} on sm_{i.capability}")
+        i.refuse(f"nothing is known of {i.opcode} on sm_{i.capability}")
     more = (HALF if half else 0) | (SHORT if sums.short else 0)
     more |= sums.block << BLOCK_SHIFT | sums.fraction << FRACTION_SHIFT
     product(i, "MMA", shapes, kinds, half=half, more=more)

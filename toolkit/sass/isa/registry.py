@@ -113,18 +113,15 @@ def lower(instructions: Sequence[Instruction], capability: int = 90) -> Lowered:
     refuse_tensor_cores(instructions)
     lowering = Lowering(instructions, capability=capability)
     for instruction in instructions:
+        lowering.begin(instruction)
         meaning = REGISTRY.get(instruction.opcode)
         if meaning is None:
-            what = f"the simulator does not know the opcode {instruction.opcode}"
-            refuse(instruction, f"{what}: {_remedy(capability)}")
+            lowering.refuse(f"the simulator does not know the opcode {instruction.opcode}")
         unknown = [name for name in instruction.modifiers if name not in meaning.modifiers]
         if unknown:
-            refuse(
-                instruction,
-                f"the simulator does not know {instruction.opcode} with .{' .'.join(unknown)}: "
-                + _remedy(capability),
+            lowering.refuse(
+                f"the simulator does not know {instruction.opcode} with .{' .'.join(unknown)}"
             )
-        lowering.begin(instruction)
         for operand in instruction.operands if meaning.of_words else ():
             if isinstance(operand, Modified) and operand.suffix:
                 lowering.refuse_operand(operand, "a whole word")
@@ -132,11 +129,6 @@ def lower(instructions: Sequence[Instruction], capability: int = 90) -> Lowered:
             meaning.lower(lowering)
         lowering.end()
     return lowering.result()
-
-
-def _remedy(capability: int) -> str:
-    """What helps against an opcode that is not known; the fewest are not known for sm_90."""
-    return "run it on a GPU" if capability == 90 else "compile for sm_90, or run it on a GPU"
 
 
 # On the uniform datapath too, which writes for all lanes whichever are active. What R2UR, REDUX and
@@ -162,7 +154,6 @@ class Lowered:
 class Lowering(Slots):
     """The instruction in hand, and the operations so far."""
 
-    capability: int = 90
     opcode: str = field(init=False)
     modifiers: tuple[str, ...] = field(init=False)
     operands: tuple[Operand, ...] = field(init=False)
@@ -177,7 +168,7 @@ class Lowering(Slots):
 
     def end(self) -> None:
         if not self._emitted:
-            refuse(self.instruction, "the simulator does not know this form")
+            self.refuse("the simulator does not know this form")
 
     # Modifiers.
 
@@ -188,11 +179,11 @@ class Lowering(Slots):
         """
         found = [name for name in self.modifiers if name in choices]
         if len(found) > 1:
-            refuse(self.instruction, f"the simulator does not know .{' .'.join(found)} together")
+            self.refuse(f"the simulator does not know .{' .'.join(found)} together")
         if found:
             return choices[found[0]]
         if default is None:
-            refuse(self.instruction, f"the simulator wants one of .{' .'.join(choices)}")
+            self.refuse(f"the simulator wants one of .{' .'.join(choices)}")
         return default
 
     def first(self, choices: Mapping[str, Value], default: Value) -> Value:

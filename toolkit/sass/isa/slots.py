@@ -53,9 +53,17 @@ class Source:
 
 
 def refuse(instruction: Instruction, reason: str) -> NoReturn:
-    """Raise UnsupportedError with the form, the place, and the source line if it is known."""
+    """Raise UnsupportedError with the form, the place, and the source line if it is known.
+
+    `reason` ends with a remedy; `Slots.refuse` adds the usual one.
+    """
     where = f" ({instruction.source.shown})" if instruction.source else ""
     raise UnsupportedError(f"{instruction.located}{where}: {reason}")
+
+
+def remedy(capability: int) -> str:
+    """What helps against an unknown opcode or form; the fewest are unknown for sm_90."""
+    return "run it on a GPU" if capability == 90 else "compile for sm_90, or run it on a GPU"
 
 
 def words_of(number: float, code: str) -> tuple[int, ...]:
@@ -68,10 +76,11 @@ def words_of(number: float, code: str) -> tuple[int, ...]:
 class Slots:
     """The slots of the operands of an instruction, and the constants of a program so far.
 
-    `instruction` is the one in hand.
+    `instruction` is the one in hand, `capability` that of the architecture.
     """
 
     instructions: Sequence[Instruction]
+    capability: int = 90
     instruction: Instruction = field(init=False)
     first_uniform: int = field(init=False)
     _discard: int = field(init=False)
@@ -195,7 +204,11 @@ class Slots:
 
     def refuse_operand(self, operand: Operand, wanted: str) -> NoReturn:
         kind = type(operand).__name__.lower()
-        refuse(self.instruction, f"the simulator wants {wanted} where this has a {kind}: {operand}")
+        self.refuse(f"the simulator wants {wanted} where this has a {kind} ({operand})")
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise UnsupportedError for the instruction in hand, with a remedy."""
+        refuse(self.instruction, f"{reason}: {remedy(self.capability)}")
 
 
 _MATRIX = re.compile(r"64x(\d+)x\d+")
