@@ -254,17 +254,12 @@ def extent_of(option: str, text: str) -> Extent:
 def _filled(
     launch: KernelOptions, command: Command, proposed: Proposed, given: Mapping[int, str]
 ) -> AskedOptions:
-    declared = proposed.declared or ()
-    count = max([len(declared), *(k + 1 for k in given)])
-    arguments: list[str | None] = [given.get(k) for k in range(count)]
-    for position, one in proposed.arguments.items():
-        arguments[position] = _written(one)
-    guessed = {
-        k
-        for k in proposed.missing
-        if declared[k].pointer and declared[k].dtype is not None and command != "check"
-    }
-    _refuse_open(launch, command, proposed, guessed)
+    guessed = [] if command == "check" else proposed.guessable
+    if proposed.is_open(guessed):
+        raise _open_facts(launch, command, proposed, guessed)
+    arguments = [
+        one if isinstance(one, str | None) else _written(one) for one in proposed.in_order(given)
+    ]
     assert proposed.grid is not None, "it is refused"
     assert proposed.block is not None, "it is refused"
     filled = replace(
@@ -305,14 +300,11 @@ def _joined(extent: Sequence[int]) -> str:
 # What is open.
 
 
-def _refuse_open(
-    launch: KernelOptions, command: Command, proposed: Proposed, guessed: set[int]
-) -> None:
-    """Raise InputError for facts that nobody says."""
+def _open_facts(
+    launch: KernelOptions, command: Command, proposed: Proposed, guessed: Sequence[int]
+) -> InputError:
+    """The error for facts that nobody says, with the options that give them."""
     facts = proposed.open_facts(guessed)
-    is_open = proposed.grid is None or proposed.block is None or proposed.shared_bytes < 0
-    if not facts and not is_open:
-        return
     of_launch = {"grid": "-g ?", "block": "-b ?", "shared": "--shared ?"}
     options = [
         of_launch[fact]
@@ -320,7 +312,7 @@ def _refuse_open(
         else f"-a {shlex.quote(_to_complete((proposed.declared or ())[fact]))}"
         for fact in facts
     ]
-    raise InputError(
+    return InputError(
         f"{Path(launch.source).name}: {proposed.why_open()}: "
         f"give {words.listing(list(facts.values()))}: "
         f"{command_line(launch, command, proposed.kernel)} {' '.join(options)}"

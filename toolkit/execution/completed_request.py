@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import InputError
@@ -102,22 +103,20 @@ def _filled(
     guesses: bool,
 ) -> CompletedRequest:
     declared = proposed.declared or ()
-    guessed = [k for k in proposed.missing if guesses and declared[k].pointer and declared[k].dtype]
-    facts = proposed.open_facts(guessed)
-    if facts or proposed.grid is None or proposed.block is None or proposed.shared_bytes < 0:
+    guessed = proposed.guessable if guesses else []
+    if proposed.is_open(guessed):
+        facts = proposed.open_facts(guessed)
         raise InputError(
             f"{file}: {proposed.why_open()}: give {words.listing(list(facts.values()))}"
             f"{_by_name(facts, declared)}"
         )
-    count = max([len(declared), *(k + 1 for k in given if isinstance(k, int))], default=0)
-    arguments: list[Argument | None] = [given.get(k) for k in range(count)]
-    for position, one in proposed.arguments.items():
-        rng = np.random.default_rng((seed, position))
-        is_size = isinstance(one, Size)
-        arguments[position] = (
-            random_array((one.count,), type_named(one.dtype), rng) if isinstance(one, Size) else one
-        )
-        assert is_size or isinstance(one, np.generic)
+    assert proposed.grid is not None, "it is refused"
+    assert proposed.block is not None, "it is refused"
+    by_position = {k: x for k, x in given.items() if isinstance(k, int)}
+    arguments: list[Argument | None] = [
+        _random(one, seed, position) if isinstance(one, Size) else one
+        for position, one in enumerate(proposed.in_order(by_position))
+    ]
     notes = proposed.notes(file)
     filled = replace(
         request,
@@ -137,8 +136,7 @@ def _filled(
             lambda why, needed: InputError(f"{file}: {why}{_by_name(needed, declared)}"),
         )
         for k, size in found.sizes.items():
-            rng = np.random.default_rng((seed, k))
-            arguments[k] = random_array((size.count,), type_named(size.dtype), rng)
+            arguments[k] = _random(size, seed, k)
         notes.append(found.note)
     whole = [one for one in arguments if one is not None]
     return CompletedRequest(
@@ -147,6 +145,11 @@ def _filled(
         notes=tuple(notes),
         doubts=(*proposed.doubts, *([SIZES_GUESSED] if guessed else [])),
     )
+
+
+def _random(size: Size, seed: int, position: int) -> NDArray[np.generic]:
+    rng = np.random.default_rng((seed, position))
+    return random_array((size.count,), type_named(size.dtype), rng)
 
 
 def _by_name(facts: Iterable[int | str], declared: Sequence[Declared]) -> str:

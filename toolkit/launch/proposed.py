@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class Size:
 
 
 Proposal = np.generic | Size
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,23 @@ class Proposed:
             if told and position in {*self.arguments, *self.missing}:
                 name = parameter.name or f"argument {position}"
                 yield f"Do not trust the time: {name} is {told}, and the model has it on the GPU"
+
+    @property
+    def guessable(self) -> list[int]:
+        """Positions of arrays that nobody gives a size: addresses of the kernel may tell it."""
+        declared = self.declared or ()
+        return [k for k in self.missing if declared[k].pointer and declared[k].dtype is not None]
+
+    def in_order(self, given: Mapping[int, T]) -> list[T | Proposal | None]:
+        """Arguments of all parameters: given ones, then those of host code, None for the others."""
+        whole = {**self.arguments, **given}
+        count = max([len(self.declared or ()), *(k + 1 for k in whole)], default=0)
+        return [whole.get(k) for k in range(count)]
+
+    def is_open(self, guessed: Container[int]) -> bool:
+        """True if nobody says a fact of the launch, but for the sizes of `guessed` arrays."""
+        is_known = self.grid is not None and self.block is not None and self.shared_bytes >= 0
+        return not is_known or bool(self.open_facts(guessed))
 
     def open_facts(self, guessed: Container[int]) -> dict[int | str, str]:
         """What nobody says and nothing implies, by position of the parameter, and its words.
