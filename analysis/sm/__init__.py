@@ -99,9 +99,11 @@ class Numbers:
     global_queue: int
     operand_clocks: int
     register_latency: int
-    #: from the issue of an LDS.32 without bank conflicts to the dependent instruction; also of STS,
-    #: SHFL, LDSM and mbarriers. load_store.c and mbarriers.c add it; analysis/timing/effects.py and
-    #: gap.py set it to 2 clocks, to price waiting for shared memory.
+    #: Latency of LDS: clocks from its issue to the dependent instruction, of 32 bits without bank
+    #: conflicts; also of STS, SHFL, LDSM and mbarriers. Read by analysis/sm/load_store.c, by
+    #: analysis/sm/mbarriers.c for a bulk copy that fetches nothing, and by
+    #: toolkit/execution/in_time.py for blocks that wait for each other. analysis/timing/effects.py
+    #: and analysis/timing/gap.py set it to 2, for the time without waiting for shared memory.
     shared_latency: int
     l1_latency: int
     l2_latency: int

@@ -14,13 +14,14 @@ static void served(Sm *s, const Request *q, double now) {
     const u32 registers = q->step->flags & STEP_OFF ? 0 : i->registers;
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
+    const double from_shared = at + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
     int has_missed = 0;
     switch (i->kind) {
     case KIND_LOAD:
         at = load_lines(s, q, at, now, &has_missed);
         break;
     case KIND_COPY:
-        at = m->free_copies ? at + m->shared_latency : load_lines(s, q, at, now, &has_missed);
+        at = m->free_copies ? from_shared : load_lines(s, q, at, now, &has_missed);
         if (w->age == q->age) RAISE(w->async_done, at);
         break;
     case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
@@ -37,14 +38,14 @@ static void served(Sm *s, const Request *q, double now) {
     case KIND_MBARRIER_BEGIN:
     case KIND_MBARRIER_ARRIVE:
         if (w->age == q->age) count_request(s, q, i, now);
-        at += m->shared_latency;
+        at = from_shared;
         break;
     case KIND_MATRIX_LOAD: /* `release` adds the same number of register_latency */
-        at += m->shared_latency;
+        at = from_shared;
         if (registers > 1) at += (registers - 1) * ((double)MATRIX_CLOCKS - m->register_latency);
         break;
     default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
-        at += m->shared_latency;
+        at = from_shared;
     }
     if (has_missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */
         push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,

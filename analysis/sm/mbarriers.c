@@ -92,7 +92,7 @@ void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, const u64
         return;
     }
     Block *b = &s->blocks[w->block];
-    double at = now + m->shared_latency;
+    double at = now + m->shared_latency; /* of a copy that fetches nothing */
     for (u32 k = 2; k < words && !m->free_copies; k++) at = fetch(s, sectors_in(line[k]), now);
     if (words > 2 && !m->free_copies && waits_for_dram(s)) {
         double wait = 0;

@@ -1,9 +1,13 @@
 """The constants of an SM: every one has a source, and those measured are what was recorded."""
 
+import inspect
+import re
+
 import pytest
 
 from analysis.devices import DEVICES
 from analysis.hardware.sm_constants import CONSTANTS, NAMES, constants_for
+from analysis.sm import Numbers
 from benchmarks.constants import PARTS, RULES, SM, recorded_errors
 from benchmarks.timing_tables import table
 from validation import ROOT, recordings
@@ -315,3 +319,29 @@ def test_sms_that_read_the_same_lines_in_step_read_faster():
     )
     late = SHARED_L2["l2_shared_2_delay_1000_bytes_per_cycle"]["value"]
     assert late == pytest.approx(distinct, rel=0.06)
+
+
+# Where constants are declared, and how they follow from benchmarks.
+DECLARED = ("analysis/sm/__init__.py", "analysis/hardware/")
+
+
+def readers_of(constant):
+    """The files of analysis/ and toolkit/ whose code has the name of a constant."""
+    word = re.compile(rf"\b{constant}\b")
+    comments = {".py": re.compile(r"#.*"), ".c": re.compile(r"/\*.*?\*/", re.DOTALL)}
+    for folder in ("analysis", "toolkit"):
+        for path in sorted((ROOT / folder).rglob("*.[cp]*")):
+            file = path.relative_to(ROOT).as_posix()
+            if path.suffix not in comments or file.startswith(DECLARED):
+                continue
+            if word.search(comments[path.suffix].sub("", path.read_text(encoding="utf-8"))):
+                yield file
+
+
+def test_comments_of_constants_name_every_file_that_reads_them():
+    source = inspect.getsource(Numbers)
+    commented = re.findall(r"((?: *#:.*\n)+) *(\w+):", source)
+    told = {name: re.findall(r"[\w/]+\.(?:c|py)\b", comment) for comment, name in commented}
+    assert "shared_latency" in told
+    for name, files in told.items():
+        assert sorted(files) == sorted(readers_of(name))

@@ -985,6 +985,19 @@ def test_reasons_are_numbered_alike_in_python_and_c():
     assert ctypes.sizeof(cycles._Machine) % 8 == 0
 
 
+def test_the_machine_has_the_same_fields_in_python_and_c():
+    source = (Path(cycles.__file__).parent / "machine.h").read_text(encoding="utf-8")
+    (_, body) = source.split("typedef struct {\n    /* Fixed by the architecture", 1)
+    (body, _) = body.split("} Machine;", 1)
+    types = {"u32": ctypes.c_uint32, "u64": ctypes.c_uint64, "double": ctypes.c_double}
+    fields = [
+        (name.strip(), types[kind])
+        for kind, names in re.findall(r"^    (?:volatile )?(u32|u64|double) ([^;]+);", body, re.M)
+        for name in names.split(",")
+    ]
+    assert fields == list(cycles._Machine._fields_)
+
+
 # Any program.
 
 ROWS = [
