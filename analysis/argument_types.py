@@ -101,7 +101,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _described(hint: Any) -> str:
-    """What a value may be: 'a', 'a or b', 'a, b or c'."""
+    """Name the values that a hint allows: 'a', 'a or b', 'a, b or c'."""
     *others, last = dict.fromkeys(_alternatives(hint))
     return f"{', '.join(others)} or {last}" if others else last
 

@@ -1,4 +1,4 @@
-"""What a launch finds in L2: an input of each prediction and of each measurement."""
+"""Contents of L2 before a launch: an input of each prediction and of each measurement."""
 
 from __future__ import annotations
 

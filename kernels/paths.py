@@ -159,7 +159,7 @@ def _label(path: str, tile: Tile, splits: int) -> str:
 def _split_workspace(
     product: Product, tile: Tile, tiles: int, splits: int
 ) -> tuple[bool, int, int]:
-    """Whether a ticket says who adds the sums, bytes of tickets, and of tickets and sums."""
+    """Return if a ticket says who adds the sums, bytes of tickets, and of tickets and sums."""
     by_ticket = splits <= MOST_TICKETED
     if splits == 1:
         return by_ticket, 0, 0
@@ -283,7 +283,7 @@ class _Packed:
 
 
 def must_pack(product: Product) -> tuple[bool, bool]:
-    """Whether A and whether B must be copied for bulk copies to read them."""
+    """Return for A and for B: true if it must be copied for bulk copies to read it."""
     return (
         product.transpose_a or not product.a.in_quads,
         product.transpose_b or not product.b.in_quads,

@@ -15,7 +15,7 @@ QUAD_BYTES = 16  # four floats: the widest access of a thread, and what bulk cop
 
 @dataclass(frozen=True, kw_only=True)
 class Matrix:
-    """How one operand is stored: row-major, its transpose if `transposed`, `pitch` floats a row."""
+    """Layout of one operand: row-major, its transpose if `transposed`, `pitch` floats a row."""
 
     rows: int  #: of the stored matrix
     columns: int  #: of the stored matrix

@@ -62,7 +62,7 @@ TILES = NARROW, SQUARE, WIDE
 
 @dataclass(frozen=True, kw_only=True)
 class _Places:
-    """Where things are in the workspace, in bytes, and pitches of the parts in halves."""
+    """Places in the workspace, in bytes, and pitches of the parts in halves."""
 
     zero_bytes: int  #: control and maxima, which are zero between calls; then roots
     begin_a: int
@@ -184,7 +184,7 @@ def _multiply(
 
 
 def _pass_defines(product: Product, sms: int) -> dict[str, int]:
-    """How warps share rows and columns. What an H200 is fastest with (decision 86)."""
+    """Choose how warps share rows and columns, by what an H200 is fastest with (decision 86)."""
     row_warps = 1
     while row_warps < MOST_ROW_WARPS and product.k > row_warps * USUAL_ROW_QUADS * WARP_COLUMNS:
         row_warps *= 2

@@ -401,7 +401,7 @@ def _pair(key: _Key, before: _RunSide, after: _RunSide) -> Pair:
 
 
 def _moved(before: Launched, after: Launched) -> dict[str, Any]:
-    """What the predicted times of two launches are spent on, where that differs."""
+    """List the parts of the predicted times of two launches that differ."""
     ours, theirs = before.predicted, after.predicted
     assert ours is not None
     assert theirs is not None

@@ -26,7 +26,7 @@ class EntryGroup(Vocabulary):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class WordEntry:
-    """What a word means, in three sentences."""
+    """Meaning of a word, in three sentences."""
 
     word: str
     groups: tuple[EntryGroup, ...]

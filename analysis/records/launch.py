@@ -27,7 +27,7 @@ COMPILER = "--compiler="  # before the compiler's name among the options
 
 @dataclass(frozen=True, kw_only=True)
 class AskedLaunch:
-    """What a user asked for, of `simulate`, `run` or `check`.
+    """A launch as a user asked `simulate`, `run` or `check` for it.
 
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
     the time are modelled for, None without. `rung` is the label of a rung by its name.

@@ -52,7 +52,7 @@ PEAKS = (Cause.PEAK, Cause.TENSOR_PEAK)  # one of them is the first step of a ga
 
 
 class Explanation(Vocabulary):
-    """What a prediction says that its time is spent on. The time itself is the same."""
+    """Kind of explanation of a predicted time. The time itself is the same."""
 
     COSTS = "costs"  # parts by effect and by source line, each from replays without it
     GAP = "gap"  # steps from nominal peak, each from a replay with one more effect
@@ -60,7 +60,7 @@ class Explanation(Vocabulary):
 
 
 class Effect(Vocabulary):
-    """What a part of the time of a launch is spent on."""
+    """Cause of a part of the time of a launch."""
 
     # can be avoided
     IDLE_SMS = "idle SMs"
@@ -119,7 +119,7 @@ NAMED = 0.02  # of the time: causes and lines below it are not named
 
 
 def rank(effect: Effect, alone_s: float) -> float:
-    """What effects are ranked by: the saving alone, of waiting a little less.
+    """Saving by which effects are ranked: the saving alone, of waiting a little less.
 
     Waiting is exposed because of other effects: those that save about as much come first.
     """
@@ -230,7 +230,7 @@ class Predicted:
 
     @property
     def causes(self) -> tuple[RankedCause, ...]:
-        """What the time is spent on, the largest part first; parts below 2% are left out.
+        """Parts of the time, the largest first; parts below 2% are left out.
 
         They are of `costs` or, without any, of the steps of `gap`. Work that does not overlap comes
         last: it is no cause that one can remove.

@@ -395,7 +395,7 @@ NEGLIGIBLE = 0.02
 
 
 def _less(both: _Below, one: _Below) -> _Below:
-    """What the second of two launches adds."""
+    """Return what the second of two launches adds."""
     added = ((getattr(both, name) - getattr(one, name), getattr(one, name)) for name in _BELOW)
     return _Below(*(more if more > NEGLIGIBLE * first else 0.0 for more, first in added))
 

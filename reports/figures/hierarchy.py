@@ -52,7 +52,7 @@ def figure(view: View, chosen: str | None = None) -> go.Figure:
 
 
 def _bound(launch: LaunchTraffic, level: LevelName) -> LevelBound | None:
-    """What a launch moves at a level: counted or, without that, simulated. None if nothing."""
+    """Return the bytes that a launch moves at a level: counted, else simulated. None if unknown."""
     predicted, counted = launch.pair(level)
     found = counted or predicted
     return found if found and found.flop_per_byte and _rate(launch) else None

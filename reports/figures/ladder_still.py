@@ -16,7 +16,7 @@ WIDE = 860
 
 
 def drawing(shown: Rows, chosen: str | None, label: str) -> Markup:
-    """What `reports.figures.ladder.figure` shows, at the width of a screen and of a telephone."""
+    """Draw `reports.figures.ladder.figure` at the width of a screen and of a telephone."""
     return two(
         _drawing(shown, chosen, label, WIDE),
         _drawing(shown, chosen, label, NARROW),

@@ -29,7 +29,7 @@ _KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """What a thread did: '(31, 0, 0)' and its block's index. `line` is None without -lineinfo."""
+    """Access of a thread: '(31, 0, 0)' and its block's index. `line` is None without -lineinfo."""
 
     what: str
     thread: tuple[int, int, int]

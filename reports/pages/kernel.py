@@ -80,7 +80,7 @@ def _rendered(report: LaunchReport, *, is_whole: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Whole:
-    """What stands below the first screen."""
+    """Sections below the first screen."""
 
     units: str
     busy: Markup | None

@@ -31,7 +31,7 @@ class _AdvisedLaunch:
 
 
 def advice(rows: Rows) -> str:
-    """What to try next on the fastest rung: its largest costs; empty without a prediction."""
+    """Say what to try next on the fastest rung: its largest costs; empty without a prediction."""
     launch = _best(rows)
     if launch is None:
         return ""

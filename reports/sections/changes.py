@@ -52,7 +52,7 @@ class TimeShift:
 
 
 def shift(pair: Pair) -> TimeShift | None:
-    """How the time of a launch changed, None if it is not known on both sides."""
+    """Return the change of a launch's time, None if it is not known on both sides."""
     if time := pair.time:
         is_worse = {TimeVerdict.SLOWER: True, TimeVerdict.FASTER: False}.get(time.verdict)
         return TimeShift(
@@ -105,7 +105,7 @@ def _moved(one: CauseChange) -> str:
 
 
 def headline(comparison: RunComparison) -> Headline:
-    """What a reader sees first: the factor of a launch, or how many rungs changed."""
+    """Return the first sentence: the factor of a launch, or the number of rungs that changed."""
     shifts = [found for pair in comparison.pairs if (found := shift(pair))]
     if isinstance(comparison.before, LaunchRecord) and shifts:
         (one,) = shifts

@@ -22,7 +22,7 @@ RESOURCES = {Resource.ISSUE: "instruction issue"}
 
 @dataclass(frozen=True, kw_only=True)
 class LadderAnswer:
-    """What to know first.
+    """The first sentences of the page.
 
     `value` is the highest rate of a rung as text, of which `grade` says how it was obtained; empty
     without any. `verdict` is a short sentence, `rest` what follows it. `lead` says all of that in
@@ -93,7 +93,7 @@ def _lead(rows: Rows, best: Row, rate: str) -> str:
 
 
 def graded(rows: Rows) -> str:
-    """How the bars were obtained: 'measured', 'recorded 2026-11-21', 'predicted'."""
+    """Name the source of the bars: 'measured', 'recorded 2026-11-21', 'predicted'."""
     if rows.grade == Grade.RECORDED and rows.view.recorded:
         return ladder.recorded_on(rows.view.recorded)
     return rows.grade

@@ -205,7 +205,7 @@ def error_rows(report: LaunchReport) -> Iterator[tuple[str, str, str, str]]:
 
 
 def grade_rows(report: LaunchReport) -> Iterator[tuple[str, str, str]]:
-    """What was obtained, its grade, and how it was obtained."""
+    """Rows of results: what was obtained, its grade, and its source."""
     if report.measured_s is not None:
         interval = median_interval(report.samples_s)
         within = f", 95 % interval {text.interval(interval, text.seconds)}" if interval else ""
@@ -229,7 +229,7 @@ _FEATURES = {
 
 
 def unused(report: LaunchReport) -> list[str]:
-    """What the launch does not use, and the page leaves out."""
+    """Name the sections that the page leaves out, since the launch does not use them."""
     if not report.instructions:
         return []
     done = [one for one in report.instructions if one.executed]

@@ -210,7 +210,7 @@ def has_memory(report: LaunchReport) -> bool:
 
 
 def memory_sentence(report: LaunchReport) -> str:
-    """What a reader concludes from the flow: repeated or unused traffic, or none."""
+    """Conclude from the flow: repeated or unused traffic, or none."""
     if not report.instructions:
         return "The launch was not executed on the CPU, so its memory traffic is unknown."
     if not has_memory(report):

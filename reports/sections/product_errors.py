@@ -61,7 +61,7 @@ def table(view: View) -> Table:
 
 
 def sentences(view: View) -> Iterator[str]:
-    """Who is less accurate than cuBLAS and where, and what was measured."""
+    """Say which variants are less accurate than cuBLAS and where, and what was measured."""
     found = [one for record in view.rungs if (one := tuple(_worse(view, record)))]
     if found:
         yield f"Less accurate than cuBLAS: {'; '.join(map(_told, found))}."

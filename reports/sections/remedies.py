@@ -51,7 +51,7 @@ def title(remedy: Remedy) -> str:
 
 
 def remedies_notes(remedies: Sequence[Remedy]) -> Iterator[str]:
-    """What was compared, and how to apply a remedy."""
+    """Say what was compared, and how to apply a remedy."""
     made = [one for one in remedies if one.after_s is not None]
     for compared in dict.fromkeys(one.compared for one in made):
         numbers = tuple(one.number for one in made if one.compared == compared)

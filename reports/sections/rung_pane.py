@@ -1,4 +1,4 @@
-"""What the page says of one rung: what changed, why, and what its time is spent on."""
+"""The pane of one rung: what changed, why, and what its time is spent on."""
 
 from __future__ import annotations
 

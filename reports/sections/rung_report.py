@@ -16,7 +16,7 @@ from reports.sections.launch_report import LaunchReport
 
 
 def report_of(view: View, row: Row) -> LaunchReport | None:
-    """What is known of a rung, None if it was not even compiled."""
+    """Return the report of a rung, None if it was not even compiled."""
     record = row.record
     if record.resources is None:
         return None

@@ -77,7 +77,7 @@ def why(step: Step) -> str:
 
 
 def reason_name(step: Step) -> str:
-    """What the reason of a step is, as the heading of its two times."""
+    """Name the reason of a step, as the heading of its two times."""
     assert step.reason is not None
     name = step.reason.resource
     if step.reason.is_step:

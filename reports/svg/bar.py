@@ -25,7 +25,7 @@ class Segment:
 
     @property
     def label(self) -> str:
-        """What there is room for: the value and the name, the value, or nothing."""
+        """Return the label that has room: the value and the name, the value, or nothing."""
         room = self.share * NARROWEST_PX - PADDING_PX
         for label in (f"{self.value} {self.name}".strip(), self.value):
             if width_of(label) * 14 / 13 <= room:

@@ -108,7 +108,7 @@ class Call:
         return self.code.file or self.source.name if self.code else self.source.name
 
     def asked(self, kernel: str | None = None) -> AskedLaunch:
-        """What records keep of it; `kernel` is the name, unless it is the one that was given."""
+        """The launch as records keep it; `kernel` is its name, by default the given one."""
         return AskedLaunch(
             source=self.script.named if self.script else self.source.name,
             kernel=kernel or self.kernel or "",

@@ -57,7 +57,7 @@ def print_simulated(simulated: SimulatedCall, *, top: int | None, verbose: bool 
 
 
 def print_left_out(kernel: Source) -> None:
-    """What was not compiled of a source with host code, one item on each line."""
+    """List the parts of a source with host code that were not compiled, one on each line."""
     left_out = kernel.left_out if isinstance(kernel, Kernel) else ()
     out.print()
     say("left out" if left_out else "nothing was left out", "bold")

@@ -1,4 +1,4 @@
-"""What a kernel printed, on the terminal."""
+"""The output of a kernel's printf, on the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `profile` and `report` print for every shape: the verdict and the ladder."""
+"""Output of `profile` and `report` for every shape: the verdict and the ladder."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _print_ladder(shown: Rows, *, is_verbose: bool) -> None:
 
 
 def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
-    """How to read the table, how far to trust it, what it leaves out, and where more is."""
+    """Explain the table: how to read it, how far to trust it, what it leaves out, where more is."""
     if any(row.step for row in shown.rungs) and shown.grade != Grade.THEORY:
         within = f"{100 * NEGLIGIBLE_CHANGE:.0f} %"
         yield f"Speedup: over the rung before. No reason: within {within}, or none stands out."

@@ -65,7 +65,7 @@ def _name(parameter: Any) -> str:
 
 
 def _wanted(context: Any, name: str) -> str:
-    """What the option may be, in words; empty if it may be any text."""
+    """Name the values that an option takes, in words; empty if it takes any text."""
     command = context.command.callback if context is not None else None
     if command is None or name not in signature(command, eval_str=True).parameters:
         return ""

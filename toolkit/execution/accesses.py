@@ -166,7 +166,7 @@ def _by_piece(accesses: NDArray[Any], time: Floats, lines: Floats) -> Accesses:
 
 
 def _pairs(accesses: NDArray[Any], lines: Floats) -> Pairs:
-    """What DRAM transfers of the lines, of which each stands for `lines` lines."""
+    """Return the DRAM transfers of the lines, of which each stands for `lines` lines."""
     if not len(accesses) or (accesses["mask"] == ALL_SECTORS).all():
         return WHOLE_LINES
     order = np.argsort(accesses["line"], kind="stable")

@@ -153,7 +153,7 @@ def _random(size: Size, seed: int, position: int) -> NDArray[np.generic]:
 
 
 def _by_name(facts: Iterable[int | str], declared: Sequence[Declared]) -> str:
-    """How to give arguments that are open."""
+    """Say how to give arguments that are open."""
     names = [declared[k].name for k in facts if isinstance(k, int)]
     if not names or None in names:
         return ""

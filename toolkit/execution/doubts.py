@@ -18,7 +18,7 @@ def doubts(
     instructions: Sequence[InstructionCounts],
     requests: Mapping[int, FirstRequest],
 ) -> Iterator[str]:
-    """What executed instructions ask for that takes another time on a GPU, a sentence each.
+    """List, a sentence each, requests of executed instructions that take another time on a GPU.
 
     `requests`: the first one of each instruction, by its number.
     """

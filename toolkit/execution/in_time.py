@@ -91,7 +91,7 @@ def clocks_of_waits(
 
 
 def paces(kernel: Kernel, constants: SmConstants, clock_hz: float) -> NDArray[np.void]:
-    """How long a warp takes for each instruction (`core.PACE`)."""
+    """Return the clocks that a warp takes for each instruction (`core.PACE`)."""
     c, code = constants, machine_code(kernel)
     found = np.zeros(len(code), dtype=PACE)
     found["wait"] = code["wait"]

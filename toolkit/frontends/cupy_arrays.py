@@ -174,7 +174,7 @@ def fields_of(
 
 
 def array_info(view: View) -> Any:
-    """What CuPy's text depends on of an array."""
+    """Properties of an array on which CuPy's text depends."""
     import cupy
     from cupy._core import _kernel
 

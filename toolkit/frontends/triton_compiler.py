@@ -73,7 +73,7 @@ def check_options(
 
 @dataclass(frozen=True)
 class _Pointer:
-    """What Triton asks of a tensor to compile for it; addresses are multiples of 16."""
+    """A tensor with what Triton asks of it to compile; addresses are multiples of 16."""
 
     dtype: str
 

@@ -26,7 +26,7 @@ class Bound:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What Triton gives to a function that computes the grid."""
+        """Return the values that Triton gives to a function that computes the grid."""
         return {**self.options, **self.values}
 
 

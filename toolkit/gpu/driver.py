@@ -114,7 +114,7 @@ class Driver:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> LaunchError | OutOfMemoryError:
-        """What is raised for a status that a function returned."""
+        """Return the error to raise for a status that a function returned."""
         said = f"{name}: {error_name(self.library, status)}"
         if status == OUT_OF_MEMORY:
             return OutOfMemoryError(

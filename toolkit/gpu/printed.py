@@ -1,4 +1,4 @@
-"""What kernels on a GPU print: the driver writes it to the standard output of the process."""
+"""Output of printf on a GPU, which the driver writes to the process's standard output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 
 @contextmanager
 def printed_text() -> Iterator[list[str]]:
-    """What kernels print within the context, in a list that is filled at its end."""
+    """Collect what kernels print within the context, in a list that is filled at its end."""
     found: list[str] = []
     sys.stdout.flush()
     with TemporaryFile() as file:

@@ -279,7 +279,7 @@ def _check_declared(
 
 
 def _conversion(argument: Array, declared: Declared) -> str:
-    """How an array gets the declared type; empty for a value."""
+    """Say how an array gets the declared type; empty for a value."""
     if not isinstance(argument, np.ndarray):
         return ""
     if argument.dtype.kind == "c":

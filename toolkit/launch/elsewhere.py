@@ -1,4 +1,4 @@
-"""Where the kernels of a source without any may be: headers in other folders, other .cu files."""
+"""Search for the kernels of a source without any: headers in other folders, other .cu files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">]', re.MULT
 
 
 def where_kernels_are(text: str, folder: Path, folders: Sequence[Path], kernel: str | None) -> str:
-    """What to give in place of a source without a kernel, in words; empty if nothing is found.
+    """Say what to give in place of a source without a kernel; empty if nothing is found.
 
     `folder` is that of the source, and `folders` are further ones of headers. With `kernel`, a
     name without template arguments, only files that launch it count.

@@ -71,7 +71,7 @@ class Arrays:
         return self._of_name(base, path, place, frame, depth - 1)
 
     def elsewhere(self, node: Node, place: Place) -> str:
-        """What other memory than that of the GPU a pointer is of, "" if host code says nothing."""
+        """Name the memory of a pointer if it is not the GPU's, "" if host code says nothing."""
         base, path = path_of(uncast(node))
         if base.type != "identifier":
             return ""
@@ -221,7 +221,7 @@ class Arrays:
 
 
 def _constructor(variable: Variable) -> list[Node]:
-    """What a variable is constructed from: `n` and `1` of `v(n, 1)`."""
+    """Return the arguments of a variable's constructor: `n` and `1` of `v(n, 1)`."""
     value = variable.declarator.child_by_field_name("value")
     if variable.declarator.type == "function_declarator":
         return constructor_arguments(variable.declarator) or []

@@ -83,7 +83,7 @@ class Types:
         return self.kind(meant, frame, depth - 1) if meant is not None else None
 
     def meaning(self, name: str) -> str | None:
-        """What a typedef, an alias or a macro stands for."""
+        """Return the text that a typedef, an alias or a macro stands for."""
         if name in self.unit.types and self.unit.types[name] != name:
             return self.unit.types[name]
         macro = self.unit.macros.get(name)

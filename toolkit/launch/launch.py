@@ -154,7 +154,7 @@ class Execution:
 
     @property
     def causes(self) -> tuple[RankedCause, ...]:
-        """What the predicted time is spent on, the largest part first; empty without a time."""
+        """Parts of the predicted time, the largest first; empty without a time."""
         return self.predicted.causes if self.predicted else ()
 
     @cached_property
@@ -176,7 +176,7 @@ class Execution:
 
     @property
     def report(self) -> LaunchReport:
-        """What a page of the launch shows; `dataclasses.replace` adds a command.
+        """The report of the launch that its page shows; `dataclasses.replace` adds a command.
 
         Remedies are among it once `remedies` were asked for.
         """

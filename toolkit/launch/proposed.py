@@ -71,7 +71,7 @@ class Proposed:
     is_left_out: bool = False  #: the source holds the kernel, but an `#if` leaves it out
 
     def notes(self, file: str) -> list[str]:
-        """What host code told, and its other launches; `file` is the name of the source."""
+        """Say what host code told, and its other launches; `file` is the name of the source."""
         host = self.launch
         if host is None or not self.facts:
             return []
@@ -110,7 +110,7 @@ class Proposed:
         return not is_known or bool(self.open_facts(guessed))
 
     def open_facts(self, guessed: Container[int]) -> dict[int | str, str]:
-        """What nobody says and nothing implies, by position of the parameter, and its words.
+        """Return the facts that nobody says and nothing implies, by position or name, in words.
 
         `guessed` are the arrays whose sizes addresses will tell.
         """
@@ -394,7 +394,7 @@ class SourceLaunches:
 
 
 def _template(code: HostCode, kernel: str) -> str:
-    """How a template is named, with the parameters that it declares."""
+    """Say how to name a template, with the parameters that it declares."""
     name = kernel.partition("<")[0].rpartition("::")[2].strip()
     functions = code.unit.functions.get(name, ())
     declared = [one.templates for one in functions if one.templates]
@@ -443,7 +443,7 @@ def _with_implied(
 
 
 def _proposal(launch: HostLaunch, position: int, declared: Declared) -> Proposal | None:
-    """What host code says of one parameter; None if it does not tell."""
+    """Return the argument that host code gives a parameter; None if it does not tell."""
     argument = launch.arguments[position] if position < len(launch.arguments) else None
     if argument is None or declared.dtype is None:
         return None if argument is None or declared.pointer else argument.struct

@@ -1,4 +1,4 @@
-"""What a host program sets up before a launch: variables, the heap, the kind of launch."""
+"""Setup by a host program before a launch: variables, the heap, the kind of launch."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Read = Literal["element", "float"]
 
 @dataclass(frozen=True, kw_only=True)
 class Texels:
-    """What an array holds for a texture or a surface.
+    """Contents of an array for a texture or a surface.
 
     `size` is in texels, the innermost axis first; `layers` is None without layers.
     """

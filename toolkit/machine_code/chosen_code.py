@@ -177,7 +177,7 @@ def _target(entry: Entry, wanted: str | None) -> str:
 
 
 def _parts(entries: Sequence[Entry], first: Entry, target: str) -> list[Entry]:
-    """What the file's other relocatable sources have for the target, one entry each."""
+    """Return the entries of the file's other relocatable sources for the target, one each."""
     found: dict[int, Entry] = {}
     for entry in sorted(entries, key=lambda one: _rank(one, target)):
         is_part = entry.is_relocatable or (entry.kind == Kind.PTX and entry.is_part)
@@ -211,12 +211,12 @@ def _named(entry: Entry) -> str:
 
 
 def _offers(entries: Iterable[Entry]) -> list[str]:
-    """What a file holds, each once."""
+    """Name the contents of a file, each once."""
     return list(dict.fromkeys(map(_named, entries)))
 
 
 def _notes(chosen: Entry, entries: Sequence[Entry], wanted: str | None) -> tuple[str, ...]:
-    """What was chosen, where there was a choice."""
+    """Say what was chosen, where there was a choice."""
     *others, last = _offers(entries)
     if not others:
         return ()

@@ -39,7 +39,7 @@ HEAD_BYTES = 2**16  # in which a file shows what it is
 
 
 class Form(StrEnum):
-    """What a file with device code is, in words."""
+    """Kind of a file with device code, in words."""
 
     CUBIN = "cubin"
     FATBIN = "fatbin"
@@ -48,7 +48,7 @@ class Form(StrEnum):
 
 
 class Kind(StrEnum):
-    """What an entry is."""
+    """Kind of an entry."""
 
     CUBIN = "machine code"
     PTX = "PTX"
@@ -96,7 +96,7 @@ class Entry:
 
 
 def form_of(content: bytes) -> Form | None:
-    """What a file with this content is; None for what is no device code, such as a source."""
+    """Return the form of a file with this content; None without device code, as of a source."""
     if content[:4] == b"\x7fELF":
         return Form.CUBIN if is_of_gpu(content) else Form.HOST
     if content.startswith(_BEGIN[:4]):

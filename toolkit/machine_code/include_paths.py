@@ -157,7 +157,7 @@ def _removed(kind: str) -> str:
 
 
 def explained_missing(header: str) -> str:
-    """What to do about a header that is not found.
+    """Say what to do about a header that is not found.
 
     >>> explained_missing("tile.cuh")
     'there is no tile.cuh beside the source: name its folder: --option -IFOLDER'

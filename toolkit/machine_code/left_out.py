@@ -1,4 +1,4 @@
-"""What was not compiled of a source with host code, and the line that says so."""
+"""Parts of a source with host code that were not compiled, and the line that says so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOT_FOUND = "not found"  # reason of an include that may have code of the device
 
 
 class ItemKind(Enum):
-    """What an item of a source is; the value is its name in messages."""
+    """Kind of an item of a source; the value is its name in messages."""
 
     FUNCTION = "function"
     VARIABLE = "variable"

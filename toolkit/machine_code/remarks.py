@@ -1,4 +1,4 @@
-"""What ptxas says of code that it compiles: that it repaired wgmma, or runs them one by one."""
+"""Remarks of ptxas on code that it compiles: it repaired wgmma, or runs them one by one."""
 
 from __future__ import annotations
 

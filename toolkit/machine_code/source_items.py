@@ -110,7 +110,7 @@ class Item:
 
     @cached_property
     def names(self) -> frozenset[bytes]:
-        """What it declares. Of a class: its name, and what stands behind its body."""
+        """Names that it declares. Of a class: its name, and those behind its body."""
         return frozenset(_declared(inner_of(self.node)))
 
     @property

@@ -135,7 +135,7 @@ def _common_end(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _change(path: Path, size: int, file: TableFile, origin: Path | None) -> str | None:
-    """What shows that the file is not as it was when the machine code was made."""
+    """Say why the file is not as it was when the machine code was made, None if it is."""
     off = "lines may be off: compile it again"
     if file.size and size != file.size:
         return f"{path.name} had {file.size:,} bytes then, and has {size:,} now: {off}"

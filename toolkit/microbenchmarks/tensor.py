@@ -29,7 +29,7 @@ class Mma:
     inputs: str = "r"
 
     def line(self, chain: int, chains: int) -> str:
-        """It in inline assembly, on the sums of a chain."""
+        """Write the instruction in inline assembly, on the sums of a chain."""
         sums, a, b = self.registers
         first = chains * sums
         d = _group(sums * chain, sums)

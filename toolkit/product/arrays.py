@@ -18,7 +18,7 @@ Facts = tuple[Any, ...]
 
 
 class Library:
-    """How to read and make the arrays of one library.
+    """Functions that read and make the arrays of one library.
 
     `facts` of an array decide its layout, type and device, and can be compared and hashed. They
     are read in each call, `view` when facts are new.
@@ -39,7 +39,7 @@ class Library:
         return self.facts(array)[0]
 
     def identifier(self, facts: Facts) -> int:
-        """What tells a context from a later one with the same handle."""
+        """Return a number that tells a context from a later one with the same handle."""
         return 0
 
     def context(self, name: str, array: Any, address: int, facts: Facts) -> int:

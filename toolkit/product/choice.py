@@ -45,7 +45,7 @@ COMPILERS = 4  # that run side by side
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where the kernels find an operand."""
+    """Place where the kernels find an operand."""
 
     caller: Buffer
     original: Operand  #: as the caller stored it

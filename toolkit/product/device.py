@@ -1,4 +1,4 @@
-"""What is kept for each context of the driver, and what a call asks the driver for.
+"""Objects kept for each context of the driver, and questions of a call to the driver.
 
 Pointers, streams and contexts are integers here, as libraries hand them out.
 """
@@ -95,7 +95,7 @@ def context_id(handle: int) -> int:
 
 
 def context_of(handle: int) -> Context:
-    """What is kept for a context."""
+    """Objects kept for a context."""
     key = context_id(handle)
     with _lock:
         if key not in _contexts:
@@ -158,7 +158,7 @@ def _device(ordinal: int) -> int:
 
 @cache
 def facts_of(ordinal: int) -> DriverFacts:
-    """What the driver says of a device."""
+    """Return the driver's facts on a device."""
     device = _device(ordinal)
 
     def attribute(number: int) -> int:

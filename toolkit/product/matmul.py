@@ -71,7 +71,7 @@ class _Call:
 
 
 class _OfThread(local):
-    """What a thread keeps, so that no lock is needed."""
+    """Calls that a thread keeps, so that no lock is needed."""
 
     def __init__(self) -> None:
         self.calls: dict[Key, _Call] = {}

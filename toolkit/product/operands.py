@@ -147,7 +147,7 @@ def shape_of_product(a: View, b: View) -> tuple[int, ...]:
 
 
 def layout_of(a: View, b: View, out: View) -> Layout:
-    """How the kernels see out = a·b: C by rows if possible, and a batch as one product if possible.
+    """Return out = a·b as the kernels see it: C by rows, and a batch as one product, if possible.
 
     Raises ShapeError for shapes that do not fit, InputError for an `out` whose elements overlap.
     """

@@ -1,4 +1,4 @@
-"""What is launched for a product: plain data, without an address, so that it can be kept on disk.
+"""Launches of a product as plain data, without an address, so that they can be kept on disk.
 
 It depends on the sizes, the layouts and the device, and not on addresses, alpha or beta.
 """

@@ -1,4 +1,4 @@
-"""What to do by hand about a cause that no edit removes, in one sentence."""
+"""Advice on a cause that no edit removes: what to do by hand, in one sentence."""
 
 from __future__ import annotations
 

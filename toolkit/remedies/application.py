@@ -86,7 +86,7 @@ def _remedy(remedies: Remedies, number: int) -> Remedy:
 def _written(
     launch: KernelLaunch, kernel: Kernel, advance: Advance | None, announce: Announce | None
 ) -> tuple[Pages, ...]:
-    """What all blocks of a launch write."""
+    """Return what all blocks of a launch write."""
     simulator = Simulator(
         arch=launch.arch,
         blocks="all",

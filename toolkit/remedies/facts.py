@@ -1,4 +1,4 @@
-"""What is known about a launch when edits are proposed."""
+"""Facts on a launch from which edits are proposed."""
 
 from __future__ import annotations
 

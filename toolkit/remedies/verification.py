@@ -54,7 +54,7 @@ class Pages:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What so many of the blocks wrote, compared.
+    """Compare what so many of the blocks wrote.
 
     `error`: largest difference relative to the value (to `SMALL` of the largest value of its page
     if that is more); inf for integers, and where only one is finite. `bound`: the most that
@@ -116,7 +116,7 @@ def _threads_of_unit(before: KernelLaunch, after: KernelLaunch) -> int:
 
 
 def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pages, ...]:
-    """What some blocks write. Raises as `simulate` does.
+    """Return what some blocks write. Raises as `simulate` does.
 
     Raises UnavailableError if they wait for blocks that are not among them, or execute very many
     instructions.

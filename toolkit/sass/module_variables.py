@@ -26,7 +26,7 @@ WORD = 4
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryUse:
-    """What executed code did with the memory of a module, over all runs of a bound launch.
+    """Accesses of executed code to the memory of a module, over all runs of a bound launch.
 
     `constants`: 1 for each word of the bank that was read at an address from a register. `buffers`:
     WAS_READ and WAS_WRITTEN of each buffer of the launch by its address, once it ran.

@@ -1,4 +1,4 @@
-"""What kernels print: records of the core (`core/printed.h`), and their text as C formats it."""
+"""Output of printf: records of the core (`core/printed.h`), and their text as C formats it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _records(data: bytes) -> Iterator[tuple[int, int, bytes, tuple[int, ...], by
 
 
 def text_of(printed: PrintedRecords) -> str:
-    """What was printed, as the calls that have a record wrote it."""
+    """Return the text that the calls with a record printed."""
     made = (
         formatted(text, arguments, strings)
         for _, _, text, arguments, strings in printed.records[:MOST_PRINTED]

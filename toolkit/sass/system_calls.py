@@ -79,7 +79,7 @@ def bad_free(fault: Fault, bound: BoundLaunch) -> str:
 
 
 def beside_blocks(fault: Fault) -> str:
-    """Where an address of the heap is, as seen from the block of malloc before it."""
+    """Say where an address of the heap is, as seen from the block of malloc before it."""
     block, size = (int(x) for x in fault.words[:2])
     if not size:
         return "malloc gave no block there that still lives"

@@ -40,7 +40,7 @@ def unchecked_surfaces(translated: Translated) -> Iterator[str]:
 
 
 def describe_texture_fault(fault: Fault, translated: Translated, bound: BoundLaunch) -> str:
-    """What an instruction asks of an object that there is not, or that is another one."""
+    """Describe an access to an object that does not exist or is of another kind."""
     objects = bound.textures if bound.textures is not None else ()
     found = next((x for x in objects if x["handle"] == fault.address), None)
     if fault.kind != machine.NO_TEXTURE:

@@ -22,14 +22,14 @@ class ShownComparison(RunComparison):
     """A comparison as `toolkit.compare` returns it, with the fields of the record."""
 
     def __repr__(self) -> str:
-        """What was compared, and the first sentences of its page."""
+        """Return what was compared, and the first sentences of its page."""
         from reports.pages.comparison import title
 
         return f"<{title(self)}: {self.verdict}>"
 
     @property
     def verdict(self) -> str:
-        """What changed, better or worse first."""
+        """The first sentences of the page, what got better or worse first."""
         from reports.pages.comparison import sentences
 
         return " ".join(sentences(self))
@@ -62,7 +62,7 @@ class ShownComparison(RunComparison):
 
 @checked
 def compare(before: str | Path, after: str | Path) -> ShownComparison:
-    """What changed between two saved profiles, or two of `simulate --json` or `run --json`.
+    """Compare two saved profiles, or two of `simulate --json` or `run --json`.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ _REMEDY = ": tune again, or remove it"  # of a damaged file
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """One configuration that won: where, against what, and when.
+    """A configuration that won: where, against what, and when.
 
     `ratio_to_cublas` is its speed over cuBLAS's (above 1, faster) and `interval` the 95% interval
     of that, both None where there was no cuBLAS; `time_s` is the median of a launch. `tied_with`

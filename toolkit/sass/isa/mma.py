@@ -51,7 +51,7 @@ ROUNDED_DOUBLES = " ".join(ROUNDINGS)
 
 @dataclass(frozen=True, kw_only=True)
 class Sums:
-    """How an architecture sums the products of one format (core/tensor_sum.h).
+    """Sums of the products of one format on an architecture (core/tensor_sum.h).
 
     `block`: products of one block. `fraction`: bits below the largest exponent that each keeps.
     `short`: a result in FP32 keeps 13 bits of its fraction.
@@ -63,7 +63,7 @@ class Sums:
 
 
 def sums_of(capability: int, kind: str) -> Sums | None:
-    """How `capability` (90 of sm_90) sums products of elements of `kind`; None where it cannot.
+    """Return how `capability` (90 of sm_90) sums products of `kind`; None if it has none.
 
     Measured on an H100 for sm_90. Others as published: Khattak and Mikaitis (arXiv 2512.07004,
     results of A100, A2, Ada, L40S and B200) and MMA-Sim (arXiv 2511.10909; Turing, sm_120).

@@ -62,7 +62,7 @@ def refuse(instruction: Instruction, reason: str) -> NoReturn:
 
 
 def remedy(capability: int) -> str:
-    """What helps against an unknown opcode or form; the fewest are unknown for sm_90."""
+    """Return the remedy for an unknown opcode or form; the fewest are unknown for sm_90."""
     return "run it on a GPU" if capability == 90 else "compile for sm_90, or run it on a GPU"
 
 
