@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from toolkit.machine_code.instruction import Operand, Register
 from toolkit.sass.isa.floating import ROUNDINGS
 from toolkit.sass.isa.registry import Lowering, numbered, opcode
-from toolkit.sass.isa.slots import Source, refuse
+from toolkit.sass.isa.slots import Source, refuse, refuse_form
 
 # Ins.aux of tensor_sum.h and mma.h: formats of elements, and their bits.
 FORMATS = numbered("F16 BF16 TF32 E4M3 E5M2 S8 U8 S4 U4")
@@ -120,7 +120,7 @@ def real(
     """Emit a product whose sums are floating-point numbers."""
     sums = sums_of(i.capability, kinds[0])
     if sums is None:
-        i.refuse(f"nothing is known of {i.opcode} on sm_{i.capability}")
+        refuse_form(i, f"nothing is known of {i.opcode} on sm_{i.capability}")
     more = (HALF if half else 0) | (SHORT if sums.short else 0)
     more |= sums.block << BLOCK_SHIFT | sums.fraction << FRACTION_SHIFT
     product(i, "MMA", shapes, kinds, half=half, more=more)

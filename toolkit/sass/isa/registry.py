@@ -28,7 +28,7 @@ from toolkit.sass.core.binding import (
     SOURCES,
     operations,
 )
-from toolkit.sass.isa.slots import PoolEntry, Slots, Source, refuse
+from toolkit.sass.isa.slots import PoolEntry, Slots, Source, refuse, refuse_form
 
 LowerFunction = Callable[["Lowering"], None]
 # A source of an operation: what reads it is given its operand and its number.
@@ -116,11 +116,12 @@ def lower(instructions: Sequence[Instruction], capability: int = 90) -> Lowered:
         lowering.begin(instruction)
         meaning = REGISTRY.get(instruction.opcode)
         if meaning is None:
-            lowering.refuse(f"the simulator does not know the opcode {instruction.opcode}")
+            refuse_form(lowering, f"the simulator does not know the opcode {instruction.opcode}")
         unknown = [name for name in instruction.modifiers if name not in meaning.modifiers]
         if unknown:
-            lowering.refuse(
-                f"the simulator does not know {instruction.opcode} with .{' .'.join(unknown)}"
+            refuse_form(
+                lowering,
+                f"the simulator does not know {instruction.opcode} with .{' .'.join(unknown)}",
             )
         for operand in instruction.operands if meaning.of_words else ():
             if isinstance(operand, Modified) and operand.suffix:
@@ -168,7 +169,7 @@ class Lowering(Slots):
 
     def end(self) -> None:
         if not self._emitted:
-            self.refuse("the simulator does not know this form")
+            refuse_form(self, "the simulator does not know this form")
 
     # Modifiers.
 
@@ -179,11 +180,11 @@ class Lowering(Slots):
         """
         found = [name for name in self.modifiers if name in choices]
         if len(found) > 1:
-            self.refuse(f"the simulator does not know .{' .'.join(found)} together")
+            refuse_form(self, f"the simulator does not know .{' .'.join(found)} together")
         if found:
             return choices[found[0]]
         if default is None:
-            self.refuse(f"the simulator wants one of .{' .'.join(choices)}")
+            refuse_form(self, f"the simulator wants one of .{' .'.join(choices)}")
         return default
 
     def first(self, choices: Mapping[str, Value], default: Value) -> Value:

@@ -55,7 +55,7 @@ class Source:
 def refuse(instruction: Instruction, reason: str) -> NoReturn:
     """Raise UnsupportedError with the form, the place, and the source line if it is known.
 
-    `reason` ends with a remedy; `Slots.refuse` adds the usual one.
+    `reason` ends with a remedy; `refuse_form` adds the usual one.
     """
     where = f" ({instruction.source.shown})" if instruction.source else ""
     raise UnsupportedError(f"{instruction.located}{where}: {reason}")
@@ -204,11 +204,12 @@ class Slots:
 
     def refuse_operand(self, operand: Operand, wanted: str) -> NoReturn:
         kind = type(operand).__name__.lower()
-        self.refuse(f"the simulator wants {wanted} where this has a {kind} ({operand})")
+        refuse_form(self, f"the simulator wants {wanted} where this has a {kind} ({operand})")
 
-    def refuse(self, reason: str) -> NoReturn:
-        """Raise UnsupportedError for the instruction in hand, with a remedy."""
-        refuse(self.instruction, f"{reason}: {remedy(self.capability)}")
+
+def refuse_form(slots: Slots, reason: str) -> NoReturn:
+    """Raise UnsupportedError for the instruction in hand, with the usual remedy."""
+    refuse(slots.instruction, f"{reason}: {remedy(slots.capability)}")
 
 
 _MATRIX = re.compile(r"64x(\d+)x\d+")

@@ -29,7 +29,7 @@ from toolkit.sass.isa.memory import (
     width,
 )
 from toolkit.sass.isa.registry import Lowering, is_predicate, opcode
-from toolkit.sass.isa.slots import ConstantWord, Source, refuse
+from toolkit.sass.isa.slots import ConstantWord, Source, refuse, refuse_form
 
 TEXTURES = ("TEX", "TLD", "TLD4", "TXD")
 SURFACES = ("SULD", "SUST", "SURED")
@@ -121,7 +121,7 @@ def txq(i: Lowering) -> None:
     """high, low, level or handle, TEX_HEADER_DIMENSION, [handle,] mask: sizes of an object"""
     high, low, first, what, *rest = i.operands
     if what != Special(name="TEX_HEADER_DIMENSION"):
-        i.refuse(f"a query of a texture other than its sizes ({what})")
+        refuse_form(i, f"a query of a texture other than its sizes ({what})")
     handle, behind = handle_of(i, rest)
     mask = _mask(i, behind)
     i.emit(
@@ -142,7 +142,7 @@ def fetch_operands(
     """
     for name, what in _REFUSED.items():
         if name in i.modifiers:
-            i.refuse(f"the simulator does not know {what} (.{name})")
+            refuse_form(i, f"the simulator does not know {what} (.{name})")
     operands = list(i.operands)
     predicates = [operands.pop(0)] if is_predicate(operands[0]) else []
     high, low, first = operands[:3]
@@ -157,7 +157,7 @@ def fetch_operands(
     if shape.name in _CUBES:
         refuse(i.instruction, "cubemaps are not simulated: fetch from a layered 2D texture")
     if shape.name not in _SHAPES:
-        i.refuse(f"the simulator does not know textures of shape {shape.name}")
+        refuse_form(i, f"the simulator does not know textures of shape {shape.name}")
     return (
         predicates,
         high,
@@ -247,7 +247,7 @@ def sust(i: Lowering) -> None:
     """[coordinates], data, handle"""
     address, data, *handle = i.operands
     if "P" in i.modifiers:
-        i.refuse("stores that convert to the surface's type (sust.p) are not simulated")
+        refuse_form(i, "stores that convert to the surface's type (sust.p) are not simulated")
     surface(i, "SURFACE_STORE", address, handle, data)
 
 
@@ -257,7 +257,7 @@ def sured(i: Lowering) -> None:
     """[coordinates], data, handle"""
     address, data, *handle = i.operands
     if "BA" not in i.modifiers:
-        i.refuse("reductions of the surface's own type (sured.p) are not simulated")
+        refuse_form(i, "reductions of the surface's own type (sured.p) are not simulated")
     kind = i.first(ATOMIC_TYPES, U32)
     aux = (i.choice(ATOMICS) | kind << TYPE_SHIFT) << REDUCE_SHIFT
     surface(i, "SURFACE_REDUCE", address, handle, data, aux=aux)
