@@ -10,10 +10,10 @@ import typer
 
 from toolkit import __version__
 from toolkit.cli.errors import FAILED, one_line_errors
+from toolkit.cli.launch_results import check_page
 from toolkit.cli.options import LaunchOptions, Page, takes_launch
 from toolkit.cli.output import print_json, write
 from toolkit.cli.printed import print_printed
-from toolkit.cli.simulate import check_page
 from toolkit.cli.terminal import note, say
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import typer
 
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from toolkit.cli.errors import one_line_errors
+from toolkit.cli.launch_results import ResultOptions, check_apply
 from toolkit.cli.options import (
     TOP,
     Apply,
@@ -24,8 +25,6 @@ from toolkit.cli.options import (
     Top,
     takes_launch,
 )
-from toolkit.cli.output import print_json, write
-from toolkit.cli.simulate import check_apply, check_page
 from toolkit.frontends.script_names import is_script
 
 if TYPE_CHECKING:
@@ -62,6 +61,15 @@ def run(
     Arguments are those of simulate. Without a GPU, simulate predicts the time.
     """
     check_apply(apply, rounding=rounding, remedies=remedies, predict=predict)
+    results = ResultOptions(
+        html=html,
+        as_json=as_json,
+        top=top if lines else None,
+        verbose=verbose,
+        left_out=launch.left_out,
+        apply=apply,
+        rounding=rounding,
+    )
     with one_line_errors("interrupted: nothing was written"):
         _refuse_script(launch.source)
         device = _gpu()
@@ -71,17 +79,12 @@ def run(
         asked = completed(launch, "run")
 
         with compiled_beside(asked.launch, device) as compiled:
-            from toolkit.cli import launch_tables
             from toolkit.cli.call import SimulatedCall
             from toolkit.cli.launch_options import call_of
-            from toolkit.cli.remedies import apply_remedy, check_applies
             from toolkit.gpu.sampling import Sampling
 
             call = call_of(asked, compiled, save or [], here=device)
-            if html:
-                check_page(html, call)
-            if apply:
-                check_applies(call, apply)
+            results.check(call)
             sampling = Sampling(
                 precision=launch.precision,
                 time_limit_s=launch.seconds,
@@ -92,16 +95,7 @@ def run(
                 found = _explained(found, compiled)
             if predict and remedies:
                 found = _with_remedies(found, sampling)
-        pages = {html: launch_tables.page(found)} if html else {}
-        write({**found.files(), **pages})
-        if as_json:
-            print_json(launch_tables.document(found))
-        else:
-            launch_tables.print_simulated(found, top=top if lines else None, verbose=verbose)
-            if launch.left_out:
-                launch_tables.print_left_out(compiled.result())
-        if apply:
-            apply_remedy(found, apply, rounding=rounding, is_quiet=as_json)
+        results.show(found, compiled.result)
 
 
 def _refuse_script(source: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from analysis.errors import InputError
 from toolkit.cli.errors import one_line_errors
+from toolkit.cli.launch_results import ResultOptions, check_apply
 from toolkit.cli.options import (
     TOP,
     Apply,
@@ -24,10 +23,6 @@ from toolkit.cli.options import (
     Top,
     takes_launch,
 )
-from toolkit.cli.output import check_is_no_input, check_output, print_json, write
-
-if TYPE_CHECKING:
-    from toolkit.cli.call import Call
 
 
 @takes_launch
@@ -78,12 +73,21 @@ def simulate(
     if watch and apply:
         raise typer.BadParameter("not with --watch", param_hint="'--apply'")
     check_apply(apply, rounding=rounding, remedies=remedies)
+    results = ResultOptions(
+        html=html,
+        as_json=as_json,
+        top=top if lines else None,
+        verbose=verbose,
+        left_out=launch.left_out,
+        apply=apply,
+        rounding=rounding,
+    )
     with one_line_errors("interrupted: nothing was written"):
         if watch:
             from toolkit.cli.watch import watch as run_after_saves
 
             with suppress(KeyboardInterrupt):
-                run_after_saves(launch, top=top if lines else None)
+                run_after_saves(launch, top=results.top)
             return
         from toolkit.cli.asked_launch import completed, told_of_content
         from toolkit.cli.launch_source import compiled_beside
@@ -91,16 +95,12 @@ def simulate(
         asked = completed(launch, "simulate")
 
         with compiled_beside(asked.launch) as compiled:
-            from toolkit.cli import launch_tables
             from toolkit.cli.launch_options import call_of
             from toolkit.cli.progress import SimulationProgress
-            from toolkit.cli.remedies import apply_remedy, check_applies, with_remedies
+            from toolkit.cli.remedies import with_remedies
 
             call = call_of(asked, compiled, save or [])
-            if html:
-                check_page(html, call)
-            if apply:
-                check_applies(call, apply)
+            results.check(call)
             keeps = as_json or bool(save)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with (
@@ -110,34 +110,4 @@ def simulate(
                 simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
                 if remedies:
                     simulated = with_remedies(simulated)
-        pages = {html: launch_tables.page(simulated)} if html else {}
-        write({**simulated.files(), **pages})
-        if as_json:
-            print_json(launch_tables.document(simulated))
-        else:
-            launch_tables.print_simulated(simulated, top=top if lines else None, verbose=verbose)
-            if launch.left_out:
-                launch_tables.print_left_out(compiled.result())
-        if apply:
-            apply_remedy(simulated, apply, rounding=rounding, is_quiet=as_json)
-
-
-def check_apply(apply: int | None, *, rounding: bool, remedies: bool, predict: bool = True) -> None:
-    """Raise BadParameter for options of remedies that go with others only."""
-    if apply and not predict:
-        raise typer.BadParameter("not with --no-predict", param_hint="'--apply'")
-    if apply and not remedies:
-        raise typer.BadParameter("not with --no-remedies", param_hint="'--apply'")
-    if rounding and not apply:
-        raise typer.BadParameter("goes with --apply", param_hint="'--rounding'")
-
-
-def check_page(html: Path, call: Call) -> None:
-    """Raise InputError if a page cannot be written to `html`, or something else is there."""
-    from toolkit.store.user_files import same_file
-
-    check_output(html)
-    fills = [getattr(item, "fill", None) for item in call.arguments]
-    check_is_no_input(html, [call.source, *(fill for fill in fills if isinstance(fill, Path))])
-    if any(same_file(html, saved) for saved in call.saves.values()):
-        raise InputError(f"cannot write the page to {html}: --save writes that file: give another")
+        results.show(simulated, compiled.result)
