@@ -23,7 +23,7 @@ Call = Callable[[], object]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stream:
+class CallQueue:
     """What the protocols need of the library that queues the calls."""
 
     event: Callable[[], Any]  #: makes an event, which has a method `record`
@@ -32,7 +32,7 @@ class Stream:
     milliseconds: Callable[[Any, Any], float]  #: from one event to a later one
 
 
-def burst_s(call: Call, stream: Stream) -> float:
+def burst_s(call: Call, stream: CallQueue) -> float:
     """Median seconds of a call by the burst protocol. The first call is not timed."""
     call()
     stream.synchronize()
@@ -47,7 +47,7 @@ def burst_s(call: Call, stream: Stream) -> float:
     return median(stream.milliseconds(begin, end) for begin, end in pairwise(events)) / 1e3
 
 
-def sustained_s(call: Call, stream: Stream, seconds: float = SUSTAINED_S) -> float:
+def sustained_s(call: Call, stream: CallQueue, seconds: float = SUSTAINED_S) -> float:
     """Mean seconds of a call in the second half of a run of so many seconds."""
     calls = max(1, round(BATCH_S / burst_s(call, stream)))
 

@@ -22,13 +22,13 @@ import torch
 
 from analysis.problem import Gemm
 from analysis.product_errors import product_error, sample_inputs
-from benchmarks.protocols import Call, Stream, burst_s, sustained_s
+from benchmarks.protocols import Call, CallQueue, burst_s, sustained_s
 from toolkit import __version__, matmul
 from toolkit.gpu.environment import commit
 from toolkit.product.matmul import PrecisionWarning
 
 WAIT_CLOCKS = 4_000_000  # of the kernel behind which calls are queued
-STREAM = Stream(
+STREAM = CallQueue(
     event=partial(torch.cuda.Event, enable_timing=True),
     hold=partial(torch.cuda._sleep, WAIT_CLOCKS),
     synchronize=torch.cuda.synchronize,

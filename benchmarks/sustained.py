@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.problem import Gemm, parse_shape
-from benchmarks.protocols import SUSTAINED_S, Stream, burst_s, sustained_s
+from benchmarks.protocols import SUSTAINED_S, CallQueue, burst_s, sustained_s
 from kernels.selection import parse_selection
 from kernels.variant import Variant
 from reports import text
@@ -58,8 +58,8 @@ def _rates(gpu: Gpu, monitor: GpuMonitor, name: str, shape: Gemm, seconds: float
     }
 
 
-def _stream(gpu: Gpu) -> Stream:
-    return Stream(
+def _stream(gpu: Gpu) -> CallQueue:
+    return CallQueue(
         event=gpu.driver.Event,
         hold=gpu.timer.hold,
         synchronize=gpu.synchronize,

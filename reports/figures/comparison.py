@@ -14,7 +14,7 @@ from reports import style, text
 from reports.figures.launch import BAR_PX, COLOURS, LEAST_NUMBERED
 from reports.sections.change_bars import divided
 from reports.sections.changes import TimeShift, shift
-from reports.sections.time_parts import Kind, Part
+from reports.sections.time_parts import Part, PartClass
 
 SIDES = ("before", "after")
 
@@ -47,7 +47,7 @@ def _of_launches(pair: Pair, before: LaunchRecord, after: LaunchRecord) -> go.Fi
 
 
 def _part(
-    name: str, kind: Kind, drawn: Sequence[Sequence[tuple[Part, Kind]]], longest_s: float
+    name: str, kind: PartClass, drawn: Sequence[Sequence[tuple[Part, PartClass]]], longest_s: float
 ) -> style.Part:
     """One part of both times, 0 on a side without it."""
     scale, unit = text.time_unit(longest_s)
@@ -122,7 +122,7 @@ def _times(found: TimeShift) -> tuple[str, str]:
 
 def _colour(found: TimeShift) -> str:
     """Orange costs time, blue gives it back, as in all figures."""
-    kinds = {True: Kind.CAUSE, False: Kind.MISSING, None: Kind.REST}
+    kinds = {True: PartClass.CAUSE, False: PartClass.MISSING, None: PartClass.REST}
     return COLOURS[kinds[found.is_worse]]
 
 

@@ -26,7 +26,7 @@ NAMES, RATES = 0.235, 0.85  # of the width: where bars begin and where they end
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class RowPlace:
     """Places of a row, which is at `row`: of its bar and of its texts, and the bar's height.
 
     `columns` are places of the columns of numbers, and `bars` of the bars, in parts of the width.
@@ -42,10 +42,10 @@ class Place:
     foot_px: int
 
 
-def place(number: int, *, is_narrow: bool) -> Place:
+def place(number: int, *, is_narrow: bool) -> RowPlace:
     """Places for a figure of so many rows; on a telephone a bar is below its texts."""
     if is_narrow:
-        return Place(
+        return RowPlace(
             bar=0.23,
             texts=-0.22,
             height=0.3,
@@ -56,7 +56,7 @@ def place(number: int, *, is_narrow: bool) -> Place:
             foot_px=120,
         )
     row_px = min(ROW_PX, max(LEAST_ROW_PX, ALL_ROWS_PX // max(1, number)))
-    return Place(
+    return RowPlace(
         bar=0,
         texts=0,
         height=0.46,
@@ -154,7 +154,7 @@ def _name(row: Row) -> str:
     return f"\u2002{number:\u2007>2}\u2002{style.plain(row.label)}"  # of figures' width
 
 
-def _rows_axis(shown: Rows, at: Place, words: Sequence[str], position: float) -> style.Part:
+def _rows_axis(shown: Rows, at: RowPlace, words: Sequence[str], position: float) -> style.Part:
     """An axis whose ticks are texts of the rows: names on the left, numbers ending at a place."""
     number = len(shown.rungs)
     is_first = position == 0
@@ -178,7 +178,7 @@ def _rows_axis(shown: Rows, at: Place, words: Sequence[str], position: float) ->
     )
 
 
-def _columns(shown: Rows, at: Place) -> Iterator[style.Part]:
+def _columns(shown: Rows, at: RowPlace) -> Iterator[style.Part]:
     """Traces that draw nothing: Plotly draws an axis only for a trace."""
     for axis in ("y2", "y3"):
         yield style.scatter("markers", [None], [0], yaxis=axis, showlegend=False)
@@ -187,7 +187,7 @@ def _columns(shown: Rows, at: Place) -> Iterator[style.Part]:
 # Bars.
 
 
-def _bars(shown: Rows, at: Place) -> Iterator[style.Part]:
+def _bars(shown: Rows, at: RowPlace) -> Iterator[style.Part]:
     is_filled = shown.is_measured or shown.grade == Grade.THEORY
     name = graded(shown)
     light = [min(row.before or row.rate, row.rate) if row.rate else None for row in shown.rungs]
@@ -207,7 +207,7 @@ def _bars(shown: Rows, at: Place) -> Iterator[style.Part]:
 
 def _bar(
     shown: Rows,
-    at: Place,
+    at: RowPlace,
     name: str,
     lengths: Sequence[float | None],
     bases: Sequence[float],
@@ -248,7 +248,7 @@ def _about(shown: Rows, row: Row) -> str:
     )
 
 
-def _predictions(shown: Rows, at: Place) -> Iterator[style.Part]:
+def _predictions(shown: Rows, at: RowPlace) -> Iterator[style.Part]:
     """Open circles beside measured bars; predicted bars need none."""
     if not shown.is_measured or not any(row.predicted for row in shown.rungs):
         return
@@ -263,7 +263,7 @@ def _predictions(shown: Rows, at: Place) -> Iterator[style.Part]:
     )
 
 
-def _lines(shown: Rows, at: Place) -> Iterator[style.Part]:
+def _lines(shown: Rows, at: RowPlace) -> Iterator[style.Part]:
     number = len(shown.rungs)
     for name, rate, colour, dash in lines(shown):
         x: list[float | None] = []
@@ -303,7 +303,7 @@ def _selection(row: int) -> Iterator[style.Part]:
         }
 
 
-def _heads(shown: Rows, at: Place) -> Iterator[style.Part]:
+def _heads(shown: Rows, at: RowPlace) -> Iterator[style.Part]:
     """Names of the lines and of the columns of numbers, above the rows."""
     start, end = at.bars
     places = [start + (end - start) * rate / most(shown) for _, rate, _, _ in lines(shown)]

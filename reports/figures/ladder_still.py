@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from reports.figures import ladder as figure
-from reports.figures.ladder import Place
+from reports.figures.ladder import RowPlace
 from reports.sections.ladder_rows import Row, Rows
 from reports.sections.ladder_summary import TERA, speedup
 from reports.svg.drawing import NARROW, element, number, path, rect, svg, text, two
@@ -49,7 +49,7 @@ def _drawing(shown: Rows, chosen: str | None, label: str, width: int) -> Markup:
 
 
 def _bars(
-    shown: Rows, row: Row, at: Place, top: float, start: float, scale: float
+    shown: Rows, row: Row, at: RowPlace, top: float, start: float, scale: float
 ) -> Iterator[Markup]:
     height = at.height * at.row_px
     y = top + at.row_px * (0.5 + at.bar) - height / 2
@@ -69,7 +69,7 @@ def _bars(
         yield element("circle", class_="pt", cx=x, cy=y + height / 2, r=5)
 
 
-def _texts(row: Row, at: Place, top: float, width: int) -> Iterator[Markup]:
+def _texts(row: Row, at: RowPlace, top: float, width: int) -> Iterator[Markup]:
     y = top + at.row_px * (0.5 + at.texts) + 5
     yield text(26, y, f"{row.record.rung or ''}", "mu", anchor="end")
     yield text(34, y, row.label)
@@ -78,7 +78,7 @@ def _texts(row: Row, at: Place, top: float, width: int) -> Iterator[Markup]:
 
 
 def _lines(
-    shown: Rows, at: Place, start: float, scale: float, end: float, width: int
+    shown: Rows, at: RowPlace, start: float, scale: float, end: float, width: int
 ) -> Iterator[Markup]:
     for place, (name, rate, _, _) in enumerate(figure.lines(shown)):
         x, kind = start + rate * scale, "cost" if name.startswith("cuBLAS") else ""

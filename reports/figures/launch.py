@@ -16,20 +16,20 @@ from reports.sections import launch_memory as memory
 from reports.sections.kernel_source import line_rows
 from reports.sections.launch_facts import occupancy_bars
 from reports.sections.launch_report import LaunchReport
-from reports.sections.time_parts import Kind, Part, parts
+from reports.sections.time_parts import Part, PartClass, parts
 from reports.source_lines import line_text
 from reports.svg.busy import Bar
-from reports.svg.memory_flow import Edge, Flow
-from reports.svg.roofline import Level, Roofline
+from reports.svg.memory_flow import Edge, MemoryFlow
+from reports.svg.roofline import LaunchRoofline, RooflineLevel
 
 # Orange costs time, blue gives it back, grey is everything else. Readable on white and near-black.
 COLOURS = {
-    Kind.CAUSE: "#d9622b",
-    Kind.ROOF: "#5f7391",
-    Kind.AVOIDABLE: "#93a0b5",
-    Kind.REST: "#b9c1ce",
-    Kind.UNEXPLAINED: "#b9c1ce",
-    Kind.MISSING: "#4a86d8",
+    PartClass.CAUSE: "#d9622b",
+    PartClass.ROOF: "#5f7391",
+    PartClass.AVOIDABLE: "#93a0b5",
+    PartClass.REST: "#b9c1ce",
+    PartClass.UNEXPLAINED: "#b9c1ce",
+    PartClass.MISSING: "#4a86d8",
 }
 BAR_PX = 34
 MOST_LINES = 20
@@ -100,7 +100,7 @@ def _bars(
         "name": title,
         "x": values,
         "y": list(range(len(rows))),
-        "marker": {"color": [COLOURS[Kind(row.class_)] for row in rows]},
+        "marker": {"color": [COLOURS[PartClass(row.class_)] for row in rows]},
         "hoverinfo": "text",
         "hovertext": [style.hover(row.name, row.value) for row in rows],
         "text": [row.value for row in rows],
@@ -139,7 +139,7 @@ def roofline(report: LaunchReport) -> go.Figure:
     )
 
 
-def _roofs(shown: Roofline) -> Iterator[style.Part]:
+def _roofs(shown: LaunchRoofline) -> Iterator[style.Part]:
     peak = shown.peak / shown.scale
     ridges = [shown.peak / level.bytes_per_s * shown.per_bytes for level in shown.levels]
     least = min(*map(shown.x, shown.levels), *ridges) / 4
@@ -167,8 +167,8 @@ def _roofs(shown: Roofline) -> Iterator[style.Part]:
         )
 
 
-def _colour(level: Level) -> str:
-    return COLOURS[Kind.CAUSE if level.is_hot else Kind.ROOF]
+def _colour(level: RooflineLevel) -> str:
+    return COLOURS[PartClass.CAUSE if level.is_hot else PartClass.ROOF]
 
 
 def flow(report: LaunchReport) -> go.Figure:
@@ -180,13 +180,13 @@ def flow(report: LaunchReport) -> go.Figure:
     rows, moved = [], []
     for name, edges in _edges(shown).items():
         for edge in filter(None, edges):
-            kind = Kind.CAUSE if edge.is_hot else Kind.ROOF
+            kind = PartClass.CAUSE if edge.is_hot else PartClass.ROOF
             rows.append(Bar(name=f"{name}, {edge.action}", share=1, value=edge.size, class_=kind))
             moved.append(edge.moved_bytes)
     return _bars(title, rows, moved, label="bytes", tickformat="~s")
 
 
-def _edges(shown: Flow) -> Mapping[str, tuple[Edge | None, ...]]:
+def _edges(shown: MemoryFlow) -> Mapping[str, tuple[Edge | None, ...]]:
     return {
         "shared memory": (shown.shared_load, shown.shared_store),
         "L1": (shown.l1_load, shown.l1_store),
@@ -209,7 +209,7 @@ def lines(report: LaunchReport) -> go.Figure:
             name=f"line {row.number}",
             share=1,
             value=text.three_digits(value) if has_costs else f"{row.executed:,}",
-            class_=Kind.CAUSE if row.is_hot else Kind.ROOF,
+            class_=PartClass.CAUSE if row.is_hot else PartClass.ROOF,
         )
         for row, value in zip(found, values, strict=True)
     ]

@@ -9,7 +9,7 @@ from markupsafe import escape
 
 from analysis.errors import shortened
 from reports import text
-from reports.sections.kernel_source import SourceLine, highlighted
+from reports.sections.kernel_source import ExcerptLine, highlighted
 from reports.sections.launch_facts import times
 from reports.templating import template
 
@@ -141,7 +141,7 @@ def _finding(finding: CheckFinding, report: CheckReport) -> dict[str, object]:
     }
 
 
-def _excerpt(finding: CheckFinding, report: CheckReport) -> list[SourceLine]:
+def _excerpt(finding: CheckFinding, report: CheckReport) -> list[ExcerptLine]:
     """The lines that a finding names, each with what was done there, and those around them."""
     lines = (report.source or "").splitlines()
     done: dict[int, list[str]] = {}
@@ -156,14 +156,14 @@ def _excerpt(finding: CheckFinding, report: CheckReport) -> list[SourceLine]:
             for number in range(max(1, line - CONTEXT), min(len(lines), line + CONTEXT) + 1)
         }
     )
-    found, before = list[SourceLine](), None
+    found, before = list[ExcerptLine](), None
     for number in shown:
         if before is not None and number > before + 1:
             left = text.many(number - before - 1, "line")
-            found.append(SourceLine(number=None, code=escape(f"⋯ {left}")))
+            found.append(ExcerptLine(number=None, code=escape(f"⋯ {left}")))
         why = "; ".join(done.get(number, ()))
         code = highlighted(lines[number - 1])
-        found.append(SourceLine(number=number, code=code, why=why, is_hot=number in done))
+        found.append(ExcerptLine(number=number, code=code, why=why, is_hot=number in done))
         before = number
     return found
 

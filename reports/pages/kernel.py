@@ -21,7 +21,7 @@ from reports.sections import launch_facts as facts
 from reports.sections import launch_memory as memory
 from reports.sections.kernel_source import excerpt, line_rows, values
 from reports.sections.launch_report import LaunchReport
-from reports.sections.time_parts import Kind, Part, parts
+from reports.sections.time_parts import Part, PartClass, parts
 from reports.svg.bar import Segment, bar
 from reports.svg.busy import bars
 from reports.svg.memory_flow import flow
@@ -245,16 +245,16 @@ def _second_rows(
 ) -> Iterator[dict[str, object]]:
     predicted, measured_s = report.predicted, report.measured_s
     if predicted and measured_s and measured_s < predicted.time_s:
-        left = Part(name="unexplained", time_s=whole_s - measured_s, kind=Kind.UNEXPLAINED)
-        whole = Part(name="", time_s=measured_s, kind=Kind.REST)
+        left = Part(name="unexplained", time_s=whole_s - measured_s, kind=PartClass.UNEXPLAINED)
+        whole = Part(name="", time_s=measured_s, kind=PartClass.REST)
         segments = [_segment(part, whole_s, unit[0]) for part in (whole, left)]
         yield _bar_row(measured_s, "measured", segments, "Measured time", OTHER_PX)
     remedy = _first(report)
     if predicted and remedy and remedy.after_s and 0 < remedy.after_s < predicted.time_s:
-        after = Segment(share=remedy.after_s / whole_s, value="", name="", class_=Kind.ROOF)
+        after = Segment(share=remedy.after_s / whole_s, value="", name="", class_=PartClass.ROOF)
         saved_s = predicted.time_s - remedy.after_s
         said = f"{text.three_digits(saved_s / unit[0])} {unit[1]}"
-        saved = Segment(share=saved_s / whole_s, value="saves", name=said, class_=Kind.MISSING)
+        saved = Segment(share=saved_s / whole_s, value="saves", name=said, class_=PartClass.MISSING)
         label = f"With remedy {remedy.number}: saves {said}"
         yield _bar_row(
             remedy.after_s, f"with remedy {remedy.number}", [after, saved], label, OTHER_PX

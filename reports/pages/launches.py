@@ -11,7 +11,7 @@ from reports import text
 from reports.sections.launch_facts import short_device
 from reports.sections.launch_report import LaunchReport
 from reports.sections.table import Table, Title, plain_table
-from reports.sections.time_parts import Kind, parts_of_time
+from reports.sections.time_parts import PartClass, parts_of_time
 from reports.svg.bar import Segment, bar
 from reports.templating import template
 
@@ -52,7 +52,9 @@ def _bars(timed: Sequence[LaunchReport]) -> list[tuple[str, str, Markup]]:
                 share=part.time_s / longest_s,
                 value=text.predicted_seconds(part.time_s),
                 name=part.name,
-                class_=Kind.AVOIDABLE if part.kind == Kind.CAUSE and place != worst else part.kind,
+                class_=PartClass.AVOIDABLE
+                if part.kind == PartClass.CAUSE and place != worst
+                else part.kind,
             )
             for part in parts_of_time(one)
         ]
@@ -79,7 +81,9 @@ def _table(order: Sequence[LaunchReport]) -> Table:
 
 def _row(one: LaunchReport) -> tuple[str, ...]:
     cause, place = one.answer.cause, one.answer.place
-    cost_s = next((part.time_s for part in parts_of_time(one) if part.kind == Kind.CAUSE), None)
+    cost_s = next(
+        (part.time_s for part in parts_of_time(one) if part.kind == PartClass.CAUSE), None
+    )
     grade = (
         "measured" if one.measured_s is not None else "predicted" if one.predicted else "no time"
     )

@@ -11,7 +11,7 @@ from analysis.records.launch import LaunchRecord
 from analysis.timing.predicted import Effect
 from reports import text
 from reports.sections.launch_report import LaunchReport
-from reports.sections.time_parts import Kind, Part, kept_names, parts_of_time, short_name
+from reports.sections.time_parts import Part, PartClass, kept_names, parts_of_time, short_name
 from reports.svg.bar import Segment, bar
 
 HEIGHT_PX = 40
@@ -51,7 +51,7 @@ def change_bars(
     longest_s = max(whole)
     scale, unit = text.time_unit(longest_s)
 
-    def segment(part: Part, kind: Kind) -> Segment:
+    def segment(part: Part, kind: PartClass) -> Segment:
         shown = text.three_digits(part.time_s / scale)
         return Segment(share=part.time_s / longest_s, value=shown, name=part.name, class_=kind)
 
@@ -63,7 +63,9 @@ def change_bars(
             saved_s = whole[0] - whole_s
             said = f"{text.three_digits(saved_s / scale)} {unit}"
             segments.append(
-                Segment(share=saved_s / longest_s, value="saves", name=said, class_=Kind.MISSING)
+                Segment(
+                    share=saved_s / longest_s, value="saves", name=said, class_=PartClass.MISSING
+                )
             )
         label = f"Parts of the time {name}, in {unit}: {listed}"
         shown = text.predicted_seconds(whole_s)
@@ -77,7 +79,7 @@ def change_bars(
 
 def divided(
     before: LaunchRecord, after: LaunchRecord, moved: Effect | None
-) -> list[list[tuple[Part, Kind]]] | None:
+) -> list[list[tuple[Part, PartClass]]] | None:
     """The same parts of both times, each with its kind; None unless both have a time."""
     reports = [_report(one) for one in (before, after)]
     names = kept_names(reports)
@@ -101,18 +103,18 @@ def _report(one: LaunchRecord) -> LaunchReport:
     )
 
 
-def _kind(part: Part, marked: str | None) -> Kind:
+def _kind(part: Part, marked: str | None) -> PartClass:
     """The marked part is the only one in the colour of a cost."""
     if part.name == marked:
-        return Kind.CAUSE
-    return Kind.AVOIDABLE if part.kind == Kind.CAUSE else part.kind
+        return PartClass.CAUSE
+    return PartClass.AVOIDABLE if part.kind == PartClass.CAUSE else part.kind
 
 
 def _key(
-    drawn: Sequence[Sequence[tuple[Part, Kind]]], scale: float
+    drawn: Sequence[Sequence[tuple[Part, PartClass]]], scale: float
 ) -> tuple[tuple[str, str, str, str], ...]:
     times: dict[str, list[float]] = {}
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, PartClass] = {}
     for place, one in enumerate(drawn):
         for part, kind in one:
             times.setdefault(part.name, [0.0, 0.0])[place] = part.time_s

@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceLine:
+class ExcerptLine:
     """A line of an excerpt, None as its number for lines that are left out.
 
     `cost` is its predicted cost as text, `why` the reason of a hot line.
@@ -76,7 +76,7 @@ def highlighted(code: str) -> Markup:
     return found + escape(shown[end:])
 
 
-def excerpt(report: LaunchReport, unit: tuple[float, str] | None) -> list[SourceLine]:
+def excerpt(report: LaunchReport, unit: tuple[float, str] | None) -> list[ExcerptLine]:
     """Lines around the most expensive ones; empty if the source or its lines are not known."""
     lines = (report.source or "").splitlines()
     own = {number: of for (file, number), of in report.lines.items() if file == report.file}
@@ -84,11 +84,11 @@ def excerpt(report: LaunchReport, unit: tuple[float, str] | None) -> list[Source
     if not own:
         return []
     shown = _chosen(report, sorted(own))
-    found, before = list[SourceLine](), None
+    found, before = list[ExcerptLine](), None
     for number in shown:
         if before is not None and number > before + 1:
             left = text.many(number - before - 1, "line")
-            found.append(SourceLine(number=None, code=escape(f"⋯ {left}")))
+            found.append(ExcerptLine(number=None, code=escape(f"⋯ {left}")))
         found.append(_source_line(report, number, lines[number - 1], own.get(number, ()), unit))
         before = number
     return found
@@ -119,7 +119,7 @@ def _source_line(
     code: str,
     instructions: Sequence[InstructionCounts],
     unit: tuple[float, str] | None,
-) -> SourceLine:
+) -> ExcerptLine:
     assert report.file is not None
     is_hot = report.answer.place == (report.file, number)
     cost_s = report.line_s(report.file, number)
@@ -127,7 +127,7 @@ def _source_line(
     if unit and report.predicted and cost_s and cost_s >= NAMED * report.predicted.time_s:
         cost = f"{text.three_digits(cost_s / unit[0])} {unit[1]}"
     why = reasons(distinct_accesses(instructions)) if is_hot else ""
-    return SourceLine(number=number, code=highlighted(code), cost=cost, why=why, is_hot=is_hot)
+    return ExcerptLine(number=number, code=highlighted(code), cost=cost, why=why, is_hot=is_hot)
 
 
 def reasons(accesses: Sequence[AccessTotal]) -> str:

@@ -23,8 +23,8 @@ from reports import text
 from reports.sections.answer import per_request
 from reports.sections.launch_report import LaunchReport
 from reports.svg.busy import Bar
-from reports.svg.memory_flow import Edge, Flow, Unit
-from reports.svg.roofline import Level, Roofline
+from reports.svg.memory_flow import Edge, MemoryFlow, MemoryUnit
+from reports.svg.roofline import LaunchRoofline, RooflineLevel
 
 UNITS = {
     Resource.ISSUE: "Instruction issue",
@@ -95,7 +95,7 @@ def _percent(share: float) -> str:
 # The roofline.
 
 
-def launch_roofline(report: LaunchReport) -> Roofline | None:
+def launch_roofline(report: LaunchReport) -> LaunchRoofline | None:
     """The roofline of a launch, None without a prediction or without bytes that it moves."""
     predicted, device, work_s = report.predicted, report.device, report.work_s
     if predicted is None or device is None or not work_s:
@@ -108,7 +108,7 @@ def launch_roofline(report: LaunchReport) -> Roofline | None:
     names = text.listing([level.name for level in levels])
     if flop >= ARITHMETIC_FLOP_PER_BYTE * total(report.counters, *DRAM_TRAFFIC) > 0:
         peak = device.fp32_flop_per_s * predicted.clock_hz / device.boost_clock_hz
-        return Roofline(
+        return LaunchRoofline(
             work=float(flop),
             rate=flop / work_s,
             peak=peak,
@@ -123,7 +123,7 @@ def launch_roofline(report: LaunchReport) -> Roofline | None:
         )
     peak = SCHEDULERS * device.sm_count * predicted.clock_hz
     rate = instructions / work_s
-    return Roofline(
+    return LaunchRoofline(
         work=float(instructions),
         rate=rate,
         peak=peak,
@@ -138,7 +138,7 @@ def launch_roofline(report: LaunchReport) -> Roofline | None:
     )
 
 
-def _levels(report: LaunchReport, predicted: Predicted, device: Device) -> Iterator[Level]:
+def _levels(report: LaunchReport, predicted: Predicted, device: Device) -> Iterator[RooflineLevel]:
     constants, clock_hz = constants_of(device), predicted.clock_hz
     hot = hot_unit(report)
     rates = {
@@ -153,7 +153,7 @@ def _levels(report: LaunchReport, predicted: Predicted, device: Device) -> Itera
     }
     for unit, rate in rates.items():
         if moved[unit] >= SECTOR_BYTES:
-            yield Level(
+            yield RooflineLevel(
                 name="shared" if unit == Resource.SHARED_MEMORY else unit,
                 bytes_per_s=rate,
                 moved_bytes=moved[unit],
@@ -237,15 +237,15 @@ def memory_sentence(report: LaunchReport) -> str:
     return " ".join(told)
 
 
-def launch_flow(report: LaunchReport) -> Flow | None:
+def launch_flow(report: LaunchReport) -> MemoryFlow | None:
     """The memory flow, None if the launch accesses no memory or was not executed."""
     if not has_memory(report):
         return None
     shares, hot = busy_shares(report), hot_unit(report)
 
-    def unit(resource: Resource, name: str) -> Unit:
+    def unit(resource: Resource, name: str) -> MemoryUnit:
         share = shares.get(resource, 0.0) if report.predicted else None
-        return Unit(
+        return MemoryUnit(
             name=name,
             busy=share,
             busy_label="" if share is None else f"{_percent(share)} % busy",
@@ -262,7 +262,7 @@ def launch_flow(report: LaunchReport) -> Flow | None:
     has_shared, is_off_chip = "shared" in spaces, bool(spaces & set(OFF_CHIP))
     fetched, written = l2_bytes(report)
     dram_read, dram_written, dirty = _at_dram(report)
-    return Flow(
+    return MemoryFlow(
         shared=unit(Resource.SHARED_MEMORY, "Shared memory") if has_shared else None,
         l1=unit(Resource.L1, "L1") if is_off_chip else None,
         l2=unit(Resource.L2, "L2") if is_off_chip else None,

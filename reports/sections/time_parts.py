@@ -29,7 +29,7 @@ def short_name(effect: Effect) -> str:
     return SHORT.get(effect, effect)
 
 
-class Kind(StrEnum):
+class PartClass(StrEnum):
     """Classes of a part in the style sheet."""
 
     CAUSE = "c0"  # the largest avoidable part
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 class Part:
     name: str
     time_s: float
-    kind: Kind
+    kind: PartClass
 
 
 def parts(report: LaunchReport, names: Collection[str] | None = None) -> list[Part]:
@@ -55,13 +55,13 @@ def parts(report: LaunchReport, names: Collection[str] | None = None) -> list[Pa
     """
     predicted, measured_s = report.predicted, report.measured_s
     if predicted is None:
-        whole = Part(name="measured, not divided", time_s=measured_s or 0, kind=Kind.REST)
+        whole = Part(name="measured, not divided", time_s=measured_s or 0, kind=PartClass.REST)
         return [whole] if measured_s else []
     kept = kept_names([report]) if names is None else names
     found = _joined(_predicted(predicted, report.answer.cause), kept)
     if measured_s is not None and measured_s > predicted.time_s:
         left_s = measured_s - predicted.time_s
-        found.append(Part(name="unexplained", time_s=left_s, kind=Kind.UNEXPLAINED))
+        found.append(Part(name="unexplained", time_s=left_s, kind=PartClass.UNEXPLAINED))
     return found
 
 
@@ -86,19 +86,19 @@ def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
     """Avoidable parts, the cause first, then the roof, and the launch last."""
     if not predicted.costs:  # of an earlier version
         work_s = predicted.time_s - predicted.launch_s
-        yield Part(name="work, not divided", time_s=work_s, kind=Kind.ROOF)
-        yield Part(name=Effect.LAUNCH, time_s=predicted.launch_s, kind=Kind.REST)
+        yield Part(name="work, not divided", time_s=work_s, kind=PartClass.ROOF)
+        yield Part(name=Effect.LAUNCH, time_s=predicted.launch_s, kind=PartClass.REST)
         return
     order = sorted(predicted.costs, key=lambda cost: (cost is not cause, not cost.is_avoidable))
     for cost in order:
         kind = (
-            Kind.CAUSE
+            PartClass.CAUSE
             if cost is cause
-            else Kind.ROOF
+            else PartClass.ROOF
             if cost.is_roof
-            else Kind.AVOIDABLE
+            else PartClass.AVOIDABLE
             if cost.is_avoidable
-            else Kind.REST
+            else PartClass.REST
         )
         yield Part(name=short_name(cost.effect), time_s=cost.time_s, kind=kind)
 
@@ -120,6 +120,6 @@ def _joined(found: Iterable[Part], names: Collection[str]) -> list[Part]:
     other_s = sum(part.time_s for part in found if part.name not in names)
     if not other_s:
         return left
-    other = Part(name=OTHERS, time_s=other_s, kind=Kind.REST)
+    other = Part(name=OTHERS, time_s=other_s, kind=PartClass.REST)
     at = next((k for k, part in enumerate(left) if part.name == Effect.LAUNCH), len(left))
     return [*left[:at], other, *left[at:]]

@@ -16,7 +16,7 @@ NARROW_UNIT, NARROW_HIGH = 136, 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unit:
+class MemoryUnit:
     """A memory: its name, the share of the time that it is busy (None: unknown), if it is hot."""
 
     name: str
@@ -40,16 +40,16 @@ class Edge:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Flow:
+class MemoryFlow:
     """Units and edges of a launch; an edge that moves nothing is None, and so is an unused unit.
 
     `shared_note` and `dram_note` are lines of text beside these units.
     """
 
-    shared: Unit | None
-    l1: Unit | None
-    l2: Unit | None
-    dram: Unit | None
+    shared: MemoryUnit | None
+    l1: MemoryUnit | None
+    l2: MemoryUnit | None
+    dram: MemoryUnit | None
     shared_load: Edge | None = None
     shared_store: Edge | None = None
     l1_load: Edge | None = None
@@ -75,11 +75,11 @@ class Flow:
         return 1.5 + 6 * sqrt(edge.moved_bytes / max(one.moved_bytes for one in self.edges))
 
 
-def flow(shown: Flow) -> Markup:
+def flow(shown: MemoryFlow) -> Markup:
     return two(_wide(shown), _narrow(shown))
 
 
-def _wide(shown: Flow) -> Markup:
+def _wide(shown: MemoryFlow) -> Markup:
     has_shared, has_global = shown.shared is not None, shown.l1 is not None
     low = 152 if has_shared else 26
     height = (low if has_global else 26) + (UNITS_HIGH + 20 if has_global else UNITS_HIGH + 8)
@@ -106,7 +106,7 @@ def _wide(shown: Flow) -> Markup:
 
 
 def _pair(
-    shown: Flow, inwards: Edge | None, outwards: Edge | None, ends: tuple[int, int], top: int
+    shown: MemoryFlow, inwards: Edge | None, outwards: Edge | None, ends: tuple[int, int], top: int
 ) -> Iterator[Markup]:
     """The arrow of what is read, above, and of what is written, below."""
     left, right = ends
@@ -119,7 +119,7 @@ def _pair(
         yield _of_edge(middle, top + 76, outwards, "middle")
 
 
-def _narrow(shown: Flow) -> Markup:
+def _narrow(shown: MemoryFlow) -> Markup:
     parts: list[Markup] = [*_box(0, 4, NARROW, 40, None)]
     height = 210
     if unit := shown.shared:
@@ -152,7 +152,7 @@ def _narrow(shown: Flow) -> Markup:
 
 
 def _column(
-    shown: Flow, inwards: Edge | None, outwards: Edge | None, x: int, top: int, bottom: int
+    shown: MemoryFlow, inwards: Edge | None, outwards: Edge | None, x: int, top: int, bottom: int
 ) -> Iterator[Markup]:
     if inwards:
         at = x + 12
@@ -168,7 +168,9 @@ def _of_edge(x: float, y: float, edge: Edge, anchor: str) -> Markup:
     return text(x, y, edge.label, "cost" if edge.is_hot else "", anchor=anchor)
 
 
-def _box(x: float, y: float, width: float, height: float, unit: Unit | None) -> Iterator[Markup]:
+def _box(
+    x: float, y: float, width: float, height: float, unit: MemoryUnit | None
+) -> Iterator[Markup]:
     """A unit with its name and, at its foot, a bar of the share that it is busy."""
     yield rect("bx", x, y, width, height, rx=5)
     middle = y + height / 2

@@ -19,7 +19,7 @@ MOST_DECADES = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Level:
+class RooflineLevel:
     """A memory level: its bandwidth in bytes per second, and the bytes that it moves."""
 
     name: str
@@ -30,7 +30,7 @@ class Level:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Roofline:
+class LaunchRoofline:
     """Work of a launch in `unit`, its rate and the peak per second, and the levels it uses.
 
     `per_bytes` is the number of bytes that x counts work for: 1 (FLOP/B) or 1000.
@@ -45,14 +45,14 @@ class Roofline:
     y_label: str
     scale: float  # of the y axis, such as 1e9
     per_bytes: float
-    levels: Sequence[Level]
+    levels: Sequence[RooflineLevel]
     label: str = ""
 
-    def x(self, level: Level) -> float:
+    def x(self, level: RooflineLevel) -> float:
         return self.work / level.moved_bytes * self.per_bytes
 
 
-def roofline(shown: Roofline) -> Markup:
+def roofline(shown: LaunchRoofline) -> Markup:
     return two(
         _Axes.of(shown, WIDE, WIDE_HEIGHT).drawn(), _Axes.of(shown, NARROW, NARROW_HEIGHT).drawn()
     )
@@ -60,14 +60,14 @@ def roofline(shown: Roofline) -> Markup:
 
 @dataclass(frozen=True, kw_only=True)
 class _Axes:
-    shown: Roofline
+    shown: LaunchRoofline
     width: int
     height: int
     left: int
     decades: tuple[float, float, float, float] = field(default=(0, 1, 0, 1))
 
     @classmethod
-    def of(cls, shown: Roofline, width: int, height: int) -> _Axes:
+    def of(cls, shown: LaunchRoofline, width: int, height: int) -> _Axes:
         xs = [shown.x(level) for level in shown.levels]
         ridges = [shown.peak / one.bytes_per_s * shown.per_bytes for one in shown.levels]
         x0, x1 = floor(log10(min(xs + ridges)) - 0.3), ceil(log10(max(xs + ridges)) + 0.3)
@@ -139,7 +139,7 @@ class _Axes:
             yield self._roof_label(level, start, end)
 
     def _roof_label(
-        self, level: Level, start: tuple[float, float], end: tuple[float, float]
+        self, level: RooflineLevel, start: tuple[float, float], end: tuple[float, float]
     ) -> Markup:
         angle = -degrees(atan2(start[1] - end[1], end[0] - start[0]))
         x, y = (a + 0.6 * (b - a) for a, b in zip(start, end, strict=True))
@@ -150,7 +150,7 @@ class _Axes:
     def _points(self) -> Iterator[Markup]:
         shown, y = self.shown, self.at_y(self.shown.rate)
         yield path("ax", f"M{self.left} {number(y)}H{number(self.right)}")
-        groups = list[list[Level]]()
+        groups = list[list[RooflineLevel]]()
         for level in sorted(shown.levels, key=shown.x):
             if groups and self._x(level) - self._x(groups[-1][0]) < MEETING_PX:
                 groups[-1].append(level)
@@ -165,10 +165,10 @@ class _Axes:
             yield element("circle", class_=hot, cx=self._x(level), cy=y, r=RADIUS)
         yield from self._labels(groups, y)
 
-    def _x(self, level: Level) -> float:
+    def _x(self, level: RooflineLevel) -> float:
         return self.at_x(self.shown.x(level))
 
-    def _labels(self, groups: Sequence[Sequence[Level]], y: float) -> Iterator[Markup]:
+    def _labels(self, groups: Sequence[Sequence[RooflineLevel]], y: float) -> Iterator[Markup]:
         """The rate above its line, and names below the points, in as many lines as they need."""
         ends = [self.left - 8.0] * (len(groups) + 1)
         middle = [self._x(group[0]) for group in groups]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import protocols
-from benchmarks.protocols import IDLE_S, Stream, burst_s, late_mean_s, sustained_s
+from benchmarks.protocols import IDLE_S, CallQueue, burst_s, late_mean_s, sustained_s
 
 
 class Clock:
@@ -42,7 +42,7 @@ class Gpu:
     def __init__(self, call_s, slower_from_s=None, slower_s=None):
         self.now_s, self.gpu_s, self.slept_s = 0.0, 0.0, []
         self.call_s, self.slower_from_s, self.slower_s = call_s, slower_from_s, slower_s
-        self.stream = Stream(
+        self.stream = CallQueue(
             event=self.event,
             hold=lambda: self.run(0.002),
             synchronize=self.synchronize,

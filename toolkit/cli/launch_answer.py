@@ -11,7 +11,7 @@ from analysis.timing.predicted import Predicted
 from reports import text
 from reports.sections.launch_facts import error_sentence, measured_sentence, occupancy_of
 from reports.sections.table import Title, plain_table
-from reports.sections.time_parts import Kind, parts
+from reports.sections.time_parts import PartClass, parts
 from reports.source_lines import line_text
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.call import Call, SimulatedCall
@@ -58,7 +58,7 @@ def _print_parts(execution: Execution) -> None:
     out.print()
     say(f"time, {unit}")
     for row in rows:
-        ink = "░" if row.kind == Kind.UNEXPLAINED else "█"
+        ink = "░" if row.kind == PartClass.UNEXPLAINED else "█"
         bar = ink * round(BAR_WIDTH * row.time_s / largest)
         shown = text.three_digits(row.time_s / scale)
         say(f"  {row.name:<{width}}  {bar:<{BAR_WIDTH}}  {shown:>7}")

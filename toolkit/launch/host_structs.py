@@ -21,7 +21,7 @@ _NUMPY = {"i": "int", "u": "uint", "f": "float"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Field:
+class _StructField:
     """Field of a struct: its name, its kind, such as "f32", and its default value."""
 
     name: str
@@ -93,9 +93,9 @@ class Structs:
         place = Place(file=self.unit.struct_files[struct], at=node.start_byte)
         return self.evaluator.number(node, place, OUTSIDE)
 
-    def _fields(self, struct: Node, frame: Frame) -> list[_Field]:
+    def _fields(self, struct: Node, frame: Frame) -> list[_StructField]:
         """The fields of a struct. Raises UnknownValueError for all but plain numbers."""
-        body, found = struct.child_by_field_name("body"), list[_Field]()
+        body, found = struct.child_by_field_name("body"), list[_StructField]()
         if body is None or any(one.type == "base_class_clause" for one in struct.children):
             raise UnknownValueError
         if re.search(r"\bvirtual\b|\bunion\b|\bstatic\b|:\s*\d", text_of(body)):
@@ -117,7 +117,7 @@ class Structs:
             ):
                 raise UnknownValueError
             found += [
-                _Field(name=text_of(x), kind=plain, default=_default_of(one, x))
+                _StructField(name=text_of(x), kind=plain, default=_default_of(one, x))
                 for x in declarators
             ]
         return found

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 
 from analysis.errors import CompileError, InputError, UnknownNameError, UnsupportedError, shortened
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
-from toolkit.machine_code.containers import Entry, Form, Kind, entries_of, form_of
+from toolkit.machine_code.containers import Entry, EntryKind, Form, entries_of, form_of
 from toolkit.machine_code.device_linker import linked
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
 
@@ -53,7 +53,7 @@ def chosen_code(content: bytes, kernel: str | None, wanted: str | None) -> Chose
     symbol = _symbol(kernel, symbols, "the cubin" if form == Form.CUBIN else "it")
     first = next(entry for entry in with_kernels if symbol in entry.kernels)
     target = _target(first, wanted)
-    if first.kind == Kind.CUBIN and not first.is_relocatable:
+    if first.kind == EntryKind.CUBIN and not first.is_relocatable:
         notes = _notes(first, entries, wanted)
         return ChosenCode(image=first.content, symbol=symbol, notes=notes)
     inputs = [first]
@@ -63,7 +63,9 @@ def chosen_code(content: bytes, kernel: str | None, wanted: str | None) -> Chose
         image, compiler = linked([_input(one, n) for n, one in enumerate(inputs)], target)
     except CompileError as error:
         raise _explained(error, first) from error
-    made = f"compiled for {target} from {_named(first)}" if first.kind == Kind.PTX else "linked"
+    made = (
+        f"compiled for {target} from {_named(first)}" if first.kind == EntryKind.PTX else "linked"
+    )
     note = f"{made} by {compiler}: the driver of a GPU may make other machine code"
     return ChosenCode(image=image, symbol=symbol, compiler=compiler, notes=(note,))
 
@@ -74,7 +76,7 @@ def _check_some(entries: Sequence[Entry]) -> None:
             "it holds no device code: give the file that nvcc compiled the kernel into, such as an "
             "object file, or compile the kernel with `nvcc -cubin -lineinfo`"
         )
-    if all(entry.kind == Kind.LTO for entry in entries):
+    if all(entry.kind == EntryKind.LTO for entry in entries):
         raise InputError(
             "it holds LTO IR only (nvcc -dlto): compile it without -dlto, or give the program"
         )
@@ -91,7 +93,7 @@ def _usable(entries: Sequence[Entry], wanted: str | None) -> list[Entry]:
     usable = [entry for entry in entries if _runs(entry, target)]
     if wanted is None:  # else any, which decides the device
         usable += [entry for entry in entries if entry not in usable and _is_known(entry)]
-    usable = [entry for entry in usable if entry.kind != Kind.LTO]
+    usable = [entry for entry in usable if entry.kind != EntryKind.LTO]
     if usable:
         return sorted(usable, key=lambda entry: _rank(entry, target))
     there = ", ".join(_offers(entries))
@@ -100,7 +102,7 @@ def _usable(entries: Sequence[Entry], wanted: str | None) -> list[Entry]:
             f"its machine code is for {there}, and the oldest that can be read is sm_{OLDEST}: "
             f"compile it with -arch=sm_{OLDEST} or newer"
         )
-    own = [entry.architecture for entry in entries if entry.kind == Kind.CUBIN]
+    own = [entry.architecture for entry in entries if entry.kind == EntryKind.CUBIN]
     other = f", or name {own[-1]} with --arch" if own else ""
     raise InputError(
         f"it holds code for {there}, which does not run on {target}: compile it with "
@@ -136,7 +138,7 @@ def _symbol(kernel: str | None, symbols: Sequence[str], where: str) -> str:
 
 
 def _is_known(entry: Entry) -> bool:
-    return entry.kind == Kind.PTX or entry.capability >= OLDEST
+    return entry.kind == EntryKind.PTX or entry.capability >= OLDEST
 
 
 def _runs(entry: Entry, target: str) -> bool:
@@ -147,7 +149,7 @@ def _runs(entry: Entry, target: str) -> bool:
     if entry.suffix == "a":
         return entry.capability == capability
     same = entry.capability // 10 == capability // 10
-    return same or (entry.kind == Kind.PTX and not entry.suffix)
+    return same or (entry.kind == EntryKind.PTX and not entry.suffix)
 
 
 def _parsed(target: str) -> tuple[int, str]:
@@ -160,7 +162,7 @@ def _parsed(target: str) -> tuple[int, str]:
 def _rank(entry: Entry, target: str) -> tuple[object, ...]:
     """Sort key: machine code, what runs on the target, linked, of the newest architecture."""
     return (
-        entry.kind != Kind.CUBIN,
+        entry.kind != EntryKind.CUBIN,
         not _runs(entry, target),
         entry.is_relocatable,
         -entry.capability,
@@ -170,7 +172,7 @@ def _rank(entry: Entry, target: str) -> tuple[object, ...]:
 
 def _target(entry: Entry, wanted: str | None) -> str:
     """The architecture to compile or link for."""
-    if entry.kind == Kind.CUBIN or entry.suffix == "a":
+    if entry.kind == EntryKind.CUBIN or entry.suffix == "a":
         return entry.architecture
     target = wanted or DEFAULT_ARCHITECTURE
     return target if _runs(entry, target) else entry.architecture
@@ -180,7 +182,7 @@ def _parts(entries: Sequence[Entry], first: Entry, target: str) -> list[Entry]:
     """Return the entries of the file's other relocatable sources for the target, one each."""
     found: dict[int, Entry] = {}
     for entry in sorted(entries, key=lambda one: _rank(one, target)):
-        is_part = entry.is_relocatable or (entry.kind == Kind.PTX and entry.is_part)
+        is_part = entry.is_relocatable or (entry.kind == EntryKind.PTX and entry.is_part)
         if is_part and _runs(entry, target) and entry.group != first.group:
             found.setdefault(entry.group, entry)
     return list(found.values())
@@ -200,12 +202,12 @@ def _explained(error: CompileError, entry: Entry) -> CompileError:
     newer = ""
     if "Unsupported .version" in str(error):
         newer = ": a newer nvJitLink may read it: pip install -U nvidia-nvjitlink"
-    what = "PTX" if entry.kind == Kind.PTX else "relocatable machine code"
+    what = "PTX" if entry.kind == EntryKind.PTX else "relocatable machine code"
     return CompileError(f"its {what}: {error}{newer}", log=error.log)
 
 
 def _named(entry: Entry) -> str:
-    if entry.kind == Kind.CUBIN:
+    if entry.kind == EntryKind.CUBIN:
         return entry.architecture
     return f"{entry.kind} for {entry.architecture.replace('sm', 'compute')}"
 

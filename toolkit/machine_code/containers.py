@@ -47,7 +47,7 @@ class Form(StrEnum):
     HOST = "executable, object file or library"
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """Kind of an entry."""
 
     CUBIN = "machine code"
@@ -55,14 +55,14 @@ class Kind(StrEnum):
     LTO = "LTO IR"
 
 
-_KINDS = {1: Kind.PTX, 2: Kind.CUBIN, 8: Kind.LTO}
+_KINDS = {1: EntryKind.PTX, 2: EntryKind.CUBIN, 8: EntryKind.LTO}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """Device code for one architecture; `capability` is 90 of sm_90a, and `suffix` "a"."""
 
-    kind: Kind
+    kind: EntryKind
     capability: int
     suffix: str
     stored: bytes  #: content as it is in the file
@@ -80,19 +80,19 @@ class Entry:
         """Machine code, or the text of PTX. Raises InputError where it is damaged."""
         if self.compression:
             return _decompressed(self.stored, self.compression, self.size)
-        return self.stored.rstrip(b"\0") if self.kind == Kind.PTX else self.stored
+        return self.stored.rstrip(b"\0") if self.kind == EntryKind.PTX else self.stored
 
     @cached_property
     def kernels(self) -> tuple[str, ...]:
         """Symbols of its kernels. Raises InputError for damaged machine code."""
-        if self.kind == Kind.CUBIN:
+        if self.kind == EntryKind.CUBIN:
             return tuple(_cubin(self.content).kernels)
-        return tuple(_PTX_ENTRY.findall(_text(self.content))) if self.kind == Kind.PTX else ()
+        return tuple(_PTX_ENTRY.findall(_text(self.content))) if self.kind == EntryKind.PTX else ()
 
     @cached_property
     def is_relocatable(self) -> bool:
         """True for machine code that must be linked before it runs (nvcc -rdc=true)."""
-        return self.kind == Kind.CUBIN and _cubin(self.content).is_relocatable
+        return self.kind == EntryKind.CUBIN and _cubin(self.content).is_relocatable
 
 
 def form_of(content: bytes) -> Form | None:
@@ -113,7 +113,9 @@ def entries_of(content: bytes) -> list[Entry]:
     match form_of(content):
         case Form.CUBIN:
             file = _cubin(content)
-            return [Entry(kind=Kind.CUBIN, capability=file.capability, suffix="", stored=content)]
+            return [
+                Entry(kind=EntryKind.CUBIN, capability=file.capability, suffix="", stored=content)
+            ]
         case Form.PTX:
             return [_ptx(content)]
         case Form.FATBIN:
@@ -129,7 +131,10 @@ def _ptx(content: bytes) -> Entry:
     if target is None:
         raise InputError("the PTX has no .target")
     return Entry(
-        kind=Kind.PTX, capability=int(target[1]), suffix=target[2], stored=content.rstrip(b"\0")
+        kind=EntryKind.PTX,
+        capability=int(target[1]),
+        suffix=target[2],
+        stored=content.rstrip(b"\0"),
     )
 
 

@@ -44,7 +44,7 @@ class SharedArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class PointerParameter:
     """A pointer parameter: its declaration, its `*` and its name."""
 
     name: str
@@ -55,7 +55,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constant:
+class NamedNumber:
     """A name with a number in the source. `value`: the place of the number."""
 
     name: str
@@ -156,7 +156,7 @@ class KernelSource:
         return node
 
     @cached_property
-    def pointers(self) -> dict[str, Parameter]:
+    def pointers(self) -> dict[str, PointerParameter]:
         """Pointer parameters of the kernel to plain types, by name."""
         found = {}
         declarator = self.kernel.child_by_field_name("declarator")
@@ -169,7 +169,7 @@ class KernelSource:
             if name is None or name.type != "identifier":
                 continue
             text = self.written(one)
-            found[self.written(name)] = Parameter(
+            found[self.written(name)] = PointerParameter(
                 name=self.written(name),
                 type=self.written(kind),
                 is_const=bool(re.search(r"\bconst\b", text)),
@@ -196,9 +196,9 @@ class KernelSource:
         return False
 
     @cached_property
-    def constants(self) -> dict[str, Constant]:
+    def constants(self) -> dict[str, NamedNumber]:
         """Names that stand for one number each: macros, and constants of integers."""
-        found = dict[str, Constant]()
+        found = dict[str, NamedNumber]()
         for one in walk(self.root):
             if one.type == "preproc_def":
                 name, value = one.child_by_field_name("name"), one.child_by_field_name("value")
@@ -215,7 +215,7 @@ class KernelSource:
             if self.written(name) not in self.defines and re.fullmatch(r"\s*\d+[uU]?\s*", text):
                 start = value.start_byte + len(text) - len(text.lstrip())
                 number = re.sub(r"\D", "", text)
-                found[self.written(name)] = Constant(
+                found[self.written(name)] = NamedNumber(
                     name=self.written(name),
                     value=int(number),
                     start=start,

@@ -59,7 +59,7 @@ LOADS = {
 }
 
 
-class Words:
+class RandomWords:
     """Random halves of either sign on the GPU, more than L2 holds."""
 
     def __init__(self, bench: Bench) -> None:
@@ -74,7 +74,7 @@ class Words:
 
 
 def _clock(bench: Bench, name: str, seconds: float) -> Measured:
-    load, words = LOADS[name], bench.shared(Words)
+    load, words = LOADS[name], bench.shared(RandomWords)
     kernel = bench.kernel(SOURCE, "load", suffix="a", KIND=load.kind)
     launch = kernel.prepared(
         Geometry.of(bench.device.sm_count, 32 * load.warps, SHARED_BYTES),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from analysis.timing.predicted import Effect
-from toolkit.machine_code.source_tree import KernelSource, Parameter, line_of, walk
+from toolkit.machine_code.source_tree import KernelSource, PointerParameter, line_of, walk
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
 
@@ -40,7 +40,7 @@ class Loop:
 class Elements:
     """Accesses to `pointer[base + k]` for the k of a loop, or for each k from 0 to 3."""
 
-    pointer: Parameter
+    pointer: PointerParameter
     base: str
     accesses: tuple[tuple[Node, str], ...]  # each with its k
 
@@ -186,7 +186,7 @@ def _loop_edit(
     ]
 
 
-def _vector(pointer: Parameter, base: str, *, is_const: bool = False) -> str:
+def _vector(pointer: PointerParameter, base: str, *, is_const: bool = False) -> str:
     const = "const " * (is_const or pointer.is_const)
     return f"*reinterpret_cast<{const}{VECTORS[pointer.type]} *>(&{pointer.name}[{base}])"
 
@@ -277,7 +277,7 @@ def _is_steady_after(source: KernelSource, base: str, block: Node, statement: No
     )
 
 
-def _is_written(source: KernelSource, pointer: Parameter) -> bool:
+def _is_written(source: KernelSource, pointer: PointerParameter) -> bool:
     for use in source.uses(pointer.name):
         if source.subscripts(use, 1) is None or _is_stored(source.element(use, 1)):
             return True

@@ -8,7 +8,7 @@ from analysis.comparison.runs import compare, compare_launches
 from analysis.timing.predicted import Cost, Effect
 from reports.figures.comparison import times
 from reports.figures.launch import COLOURS
-from reports.sections.time_parts import Kind
+from reports.sections.time_parts import PartClass
 from tests.analysis.comparison.test_launches import BEFORE
 from tests.records_by_hand import predicted
 from tests.reports.profiles_by_hand import change, record_of
@@ -30,7 +30,7 @@ def test_the_parts_of_both_launches_are_stacked_and_what_moved_is_marked():
     assert shown["bank conflicts"] == pytest.approx((55, 0))
     assert shown["DRAM bandwidth"] == pytest.approx((35, 36))
     assert sum(sum(one) for one in shown.values()) == pytest.approx(94 + 40)
-    marked = [trace.name for trace in found.data if trace.marker.color == COLOURS[Kind.CAUSE]]
+    marked = [trace.name for trace in found.data if trace.marker.color == COLOURS[PartClass.CAUSE]]
     assert marked == ["bank conflicts"]
     assert all(tuple(trace.y) == ("before", "after") for trace in found.data)
     assert found.layout.xaxis.title.text == "time, µs"
@@ -51,7 +51,7 @@ def test_records_of_profiles_change_in_the_colours_of_better_and_worse(in_predic
     at = next(k for k, name in enumerate(names) if name.startswith("tiled"))
     assert bars.x[at] == pytest.approx(100)
     assert bars.text[at] == "2.00× slower"
-    assert bars.marker.color[at] == COLOURS[Kind.CAUSE]
+    assert bars.marker.color[at] == COLOURS[PartClass.CAUSE]
     others = {colour for k, colour in enumerate(bars.marker.color) if k != at}
-    assert others == {COLOURS[Kind.REST]}
+    assert others == {COLOURS[PartClass.REST]}
     assert len(names) == len(bars.x) == 6

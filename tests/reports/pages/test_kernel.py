@@ -8,7 +8,7 @@ import pytest
 
 from reports.pages.kernel import notebook_frame, page
 from reports.sections.kernel_source import MOST_LINES, excerpt, highlighted
-from reports.sections.time_parts import Kind, parts
+from reports.sections.time_parts import PartClass, parts
 from tests.reports.launches import CASES, LAUNCHES, LONG_NAME, executed, page_of, reports
 
 MOST_BYTES = 400_000
@@ -57,9 +57,9 @@ def test_parts_of_the_bar_sum_to_its_time(name):
     whole_s = max(report.measured_s or 0, report.predicted.time_s if report.predicted else 0)
     assert sum(part.time_s for part in found) == pytest.approx(whole_s)
     assert len(found) <= 8
-    assert sum(part.kind == Kind.CAUSE for part in found) <= 1
+    assert sum(part.kind == PartClass.CAUSE for part in found) <= 1
     is_longer = name in ("both",)
-    assert sum(part.kind == Kind.UNEXPLAINED for part in found) == is_longer
+    assert sum(part.kind == PartClass.UNEXPLAINED for part in found) == is_longer
 
 
 @pytest.mark.parametrize(
