@@ -36,7 +36,7 @@ def check(
     memcheck: accesses out of bounds or misaligned. racecheck: hazards on shared memory between
     threads that no barrier, warp synchronisation or wait for an asynchronous copy orders, and
     between blocks on global memory. synccheck: barriers that some threads never reach, masks of
-    other lanes. initcheck: reads of what nobody wrote.
+    other lanes. initcheck: reads of memory that was never written.
 
     Arguments are those of simulate; 'f32[64]=unwritten' is an output, which holds nothing that may
     be read.

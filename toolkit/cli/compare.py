@@ -23,10 +23,10 @@ def compare(
     before: Annotated[
         Path,
         typer.Argument(
-            metavar="A.json", help="Of before: a profile, or `simulate` or `run --json`."
+            metavar="A.json", help="Earlier profile, or output of `simulate` or `run --json`."
         ),
     ],
-    after: Annotated[Path, typer.Argument(metavar="B.json", help="The same of after.")],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="Later one of the same kind.")],
     html: Page = None,
     fail_on: Annotated[
         str | None,

@@ -33,6 +33,7 @@ DeviceName = Annotated[
     typer.Option(
         "--device",
         "-d",
+        metavar="NAME",
         help="Device: a key of `list devices`.",
         show_default=f"the GPU of this machine, else {DEFAULT_DEVICE.key}",
         autocompletion=complete_device,
@@ -43,8 +44,10 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", help="Print every column, the parts of the times and all counters."),
 ]
-Html = Annotated[Path, typer.Option("--html", help="File to write the page to.")]
-Record = Annotated[Path, typer.Option("--record", help="File to write the record to.")]
+Html = Annotated[Path, typer.Option("--html", metavar="FILE", help="File to write the page to.")]
+Record = Annotated[
+    Path, typer.Option("--record", metavar="FILE", help="File to write the record to.")
+]
 Constants = Annotated[
     Path | None,
     typer.Option(
@@ -73,7 +76,9 @@ FoundInL2 = Annotated[
 ]
 InputSeed = Annotated[
     int | None,
-    typer.Option(help="Seed of random inputs, to repeat an earlier run.", show_default="random"),
+    typer.Option(
+        metavar="N", help="Seed of random inputs, to repeat an earlier run.", show_default="random"
+    ),
 ]
 
 
@@ -93,7 +98,8 @@ Details = Annotated[
     bool, typer.Option("--verbose", help="Also show the launch, its counters and bounds.")
 ]
 Page = Annotated[
-    Path | None, typer.Option("--html", help="File to write a page to.", show_default="none")
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="File to write a page to.", show_default="none"),
 ]
 Remedies = Annotated[
     bool, typer.Option("--remedies/--no-remedies", help="Try edits and show what each saves.")
@@ -146,7 +152,9 @@ class KernelOptions:
     ] = None
     shape: Annotated[
         str | None,
-        typer.Option("--shape", "-s", help="Problem size of a rung: '4096' or 'MxNxK'."),
+        typer.Option(
+            "--shape", "-s", metavar="SHAPE", help="Problem size of a rung: '4096' or 'MxNxK'."
+        ),
     ] = None
     kernel: Annotated[
         str | None,

@@ -45,13 +45,20 @@ class ExecutorChoice(StrEnum):
 def profile(
     shape: Annotated[
         list[str] | None,
-        typer.Option("--shape", "-s", help="'4096' or 'MxNxK'; repeatable.", show_default="4096"),
+        typer.Option(
+            "--shape",
+            "-s",
+            metavar="SHAPE",
+            help="'4096' or 'MxNxK'; repeatable.",
+            show_default="4096",
+        ),
     ] = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(
             "--variant",
             "-v",
+            metavar="VARIANT",
             help="A rung or reference, such as 'tiled' or 'tiled:tile=16'; repeatable.",
             show_default="the whole ladder",
             autocompletion=complete_variant,
@@ -69,14 +76,25 @@ def profile(
     html: Html = Path("profile.html"),
     record: Record = Path("profile.json"),
     seconds: Annotated[
-        float, typer.Option(min=0.01, help="Time limit for the samples of one variant and shape.")
+        float,
+        typer.Option(
+            min=0.01, metavar="SECONDS", help="Time limit for the samples of one variant and shape."
+        ),
     ] = 2.0,
     samples: Annotated[
-        int, typer.Option(min=1, help="Maximum number of samples of one variant and shape.")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Maximum number of samples of one variant and shape."
+        ),
     ] = 1000,
     precision: Annotated[
         float,
-        typer.Option(min=1e-6, max=1.0, help="Stop when the median is known to this fraction."),
+        typer.Option(
+            min=1e-6,
+            max=1.0,
+            metavar="FRACTION",
+            help="Stop when the median is known to this fraction.",
+        ),
     ] = 0.01,
     l2: FoundInL2 = DEFAULT_L2,
     seed: InputSeed = None,

@@ -35,12 +35,14 @@ def report(
         Path | None,
         typer.Option(
             "--html",
+            metavar="FILE",
             help="File to write the page to.",
             show_default="profile.html; of a launch NAME.html; of several launches.html",
         ),
     ] = None,
     recorded: Annotated[
-        Path | None, typer.Option(help="A measured profile.json to compare it with.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A measured profile.json to compare it with."),
     ] = None,
     verbose: Verbose = False,
     as_json: Json = False,

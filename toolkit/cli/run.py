@@ -52,7 +52,7 @@ def run(
     apply: Apply = None,
     rounding: Rounding = False,
 ) -> None:
-    """Measure a kernel on the GPU that is here, and say what its time is spent on.
+    """Measure a kernel on the GPU of this machine, and say what its time is spent on.
 
     The machine code is the one that simulate executes. Launches are timed one by one, each after
     other data were written to L2 (--l2). The same launch is then simulated, which gives counters,
@@ -109,7 +109,7 @@ def _refuse_script(source: str) -> None:
 
 
 def _gpu() -> Device:
-    """The GPU that is here. Raises UnavailableError, which names `simulate`, without one."""
+    """Return this machine's GPU. Raises UnavailableError, which names `simulate`, without one."""
     from toolkit.gpu.context import gpu_here
 
     try:

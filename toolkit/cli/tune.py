@@ -33,6 +33,7 @@ def tune(
     variant: Annotated[
         str,
         typer.Argument(
+            metavar="RUNG",
             help="A rung; 'coarsened-1d:tm=8' fixes some parameters.",
             autocompletion=complete_variant,
         ),
@@ -40,30 +41,45 @@ def tune(
     shape: Annotated[
         list[str] | None,
         typer.Option(
-            "--shape", "-s", help="'4096' or 'MxNxK', or several: '512,4096'.", show_default="4096"
+            "--shape",
+            "-s",
+            metavar="SHAPE",
+            help="'4096' or 'MxNxK', or several: '512,4096'.",
+            show_default="4096",
         ),
     ] = None,
     device: DeviceName = None,
     constants: Constants = None,
     predict: Annotated[
         int,
-        typer.Option(min=1, help="Number of configurations to predict: the best by closed forms."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Number of configurations to predict: the best by closed forms.",
+        ),
     ] = 64,
     measure: Annotated[
         int,
-        typer.Option(min=1, help="Number of configurations to measure: the best by prediction."),
+        typer.Option(
+            min=1, metavar="N", help="Number of configurations to measure: the best by prediction."
+        ),
     ] = 16,
     finalists: Annotated[
-        int, typer.Option(min=1, help="Number of leaders to time with cuBLAS.")
+        int, typer.Option(min=1, metavar="N", help="Number of leaders to time with cuBLAS.")
     ] = 6,
     cache: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of measured times, to reuse them.", show_default="the user's cache"
+            metavar="FOLDER",
+            help="Folder of measured times, to reuse them.",
+            show_default="the user's cache",
         ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0.01, help="Time limit for the samples of one finalist.")
+        float,
+        typer.Option(
+            min=0.01, metavar="SECONDS", help="Time limit for the samples of one finalist."
+        ),
     ] = 2.0,
     seed: InputSeed = None,
     keep: Annotated[
