@@ -373,7 +373,7 @@ def test_shared_and_local_accesses_outside_stop(text):
 
 
 def test_what_is_no_address_is_refused():
-    assert "wants an address where this has a register: R2" in refusal(
+    assert "wants an address where this has a register (R2): run it on a GPU" in refusal(
         UnsupportedError, probe, "LDG.E R4, R2", State()
     )
 
