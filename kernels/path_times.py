@@ -48,7 +48,7 @@ DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
-    """Fitted constants beside sizes and loop rates. Clocks are of an SM.
+    """What sizes and loop rates do not say. Clocks are of an SM.
 
     `python -m benchmarks.path_constants` fits them on the products of the law with even numbers,
     and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
@@ -162,7 +162,7 @@ def plan_for(device: Device, product: Product) -> Plan:
 
 
 def basis(device: Device) -> str:
-    """Say in one sentence what the choice of a path rests on."""
+    """What the choice of a path rests on, in one sentence."""
     rates = "loop rates that the model of an SM predicts for sm_90"
     known = device.dram_bytes_per_s is not None and device.l2_bytes_per_s is not None
     memory = (
@@ -218,7 +218,7 @@ def _seconds(candidate: Candidate) -> float:
 
 
 def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], suffix: str) -> list[Any]:
-    """Return the numbers of each tile for estimates, in the order in which they are unpacked.
+    """What an estimate needs of each tile, in the order in which it is unpacked.
 
     Clocks are of one k.
     """
