@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultOptions:
-    """What is written and printed of a launch. `top`: number of source lines, None for none."""
+    """Options for the output of a launch. `top`: number of source lines, None for none."""
 
     html: Path | None
     as_json: bool
