@@ -56,17 +56,18 @@ Counts = NDArray[Any]
 class BlockRuns:
     """Results of blocks at one K: counts of the members of each group, and verdicts on their tiles.
 
-    `below`: requests of the first member of each group to L2. `longest`: instructions of its
-    longest warp. `mean_reads`, `last_reads`: instructions of a warp before its reads on average,
-    and before the last one. `requests`: the first request of each instruction, in the first member
-    of the first group. `checked`: number of blocks whose tiles of C have verdicts.
+    Of the first member of each group, `below` holds the requests to L2, `work` the instructions
+    (core.WORK, an array of one block), `mean_reads` and `last_reads` the instructions of a warp
+    before a read on average and before the last one. `requests`: the first request of each
+    instruction, in the first member of the first group. `checked`: number of blocks whose tiles of
+    C have verdicts.
     """
 
     k: int
     groups: Sequence[Sequence[Counts]] = ()
     verdicts: Sequence[Check] = ()
     below: Sequence[Below] = ()
-    longest: Sequence[int] = ()
+    work: Sequence[NDArray[Any]] = ()
     mean_reads: Sequence[float] = ()
     last_reads: Sequence[float] = ()
     requests: Mapping[int, FirstRequest] = field(default_factory=dict)
@@ -221,12 +222,12 @@ class DeclaredCounts(LaunchCounts):
         accesses (`steps_of_all_work`). Instructions before the loop over K take this time, so it
         becomes a smaller part of a lifetime with larger K.
         """
-        if self.plan.kinds:
+        if self.launch.order.kinds:
             return np.zeros(self.plan.blocks)
         runs = self.runs
         largest = int(np.argmax([region.population for region in self.plan.regions]))
         mean = np.array(runs.mean_reads) / np.maximum(1, runs.last_reads)
-        until_last = runs.last_reads[largest] / runs.longest[largest]
+        until_last = runs.last_reads[largest] / int(runs.work[largest]["longest"][0])
         # reads are even from the first to the last: their mean is half as late as the first
         late = 2 * (mean - mean[largest]) * until_last
         return self._by_block(late * runs.k / self.launch.executed.k)

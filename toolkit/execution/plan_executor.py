@@ -42,7 +42,6 @@ from toolkit.rungs.launch import RungLaunch
 from toolkit.rungs.matrices import Matrix, Tile
 from toolkit.sass.accesses import Below
 from toolkit.sass.bound_launch import BoundLaunch
-from toolkit.sass.core.binding import WORK
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
 from toolkit.sass.machine import FaultError, Run, one_by_one, run_blocks
 from toolkit.sass.requests import first_requests
@@ -91,9 +90,9 @@ class PlanExecutor:
         if not all(run.alike for run in runs):
             return "" if plan.points else DIFFER
         of_regions, anchored = [counts for counts, *_ in runs[0].groups], BlockRuns(k=k)
-        longest: Sequence[float] = runs[0].longest
+        work = runs[0].work
         if plan.points:
-            longest = _extrapolated(runs[0], runs[-1], k)
+            work = _extrapolated_work(runs[0], runs[-1], k)
             anchored = self._execute(k, [plan.regions[n].members[-1:] for n in plan.anchors])
             lines = [
                 affine({run.k: run.groups[n][0] for run in runs}, k)
@@ -105,10 +104,10 @@ class PlanExecutor:
                 agree([of_regions[n], counts]) for n, (counts,) in proofs
             ):
                 return NOT_AFFINE
-        return replace(
-            self._declared(plan, of_regions, runs, [anchored, *runs]),
-            work=_work(of_regions, longest)[plan.region_of],
-        )
+        found = self._declared(plan, of_regions, runs, [anchored, *runs])
+        if self.launch.order.kinds:  # blocks that wait have no schedule by their work alone
+            return found
+        return replace(found, work=np.concatenate(work)[plan.region_of])
 
     def _counts_of_kinds(self, plan: BlockPlan) -> DeclaredCounts | str:
         """Counts from blocks of each kind alone, or why they do not represent all.
@@ -259,7 +258,7 @@ class PlanExecutor:
             verdicts=[references[tile].check(c, launch.tiling.product_error) for tile in tiles],
             checked=len(owners),
             below=[one.below for one in accesses],
-            longest=[int(one.work["longest"][0]) for one in first if one.work is not None],
+            work=[one.work for one in first if one.work is not None],
             mean_reads=[float(steps.mean()) for steps in reads],
             last_reads=[float(steps.max()) for steps in reads],
             requests=first_requests(
@@ -314,18 +313,14 @@ def _steps_of_reads(accesses: NDArray[Any]) -> NDArray[Any]:
     return steps if len(steps) else np.zeros(1)
 
 
-def _extrapolated(low: BlockRuns, high: BlockRuns, k: int) -> list[float]:
-    """Instructions of the longest warp of a block of each region at `k`, on a line along K."""
+def _extrapolated_work(low: BlockRuns, high: BlockRuns, k: int) -> list[NDArray[Any]]:
+    """Instructions of a block of each region (core.WORK) at `k`, on a line along K."""
     steps = (k - low.k) / (high.k - low.k)
-    pairs = zip(low.longest, high.longest, strict=True)
-    return [first + steps * (second - first) for first, second in pairs]
-
-
-def _work(counts: Sequence[Counts], longest: Sequence[float]) -> NDArray[Any]:
-    """Instructions of a block of each region (core.WORK)."""
-    found = np.zeros(len(counts), dtype=WORK)
-    found["executed"] = [one["executed"].sum() for one in counts]
-    found["longest"] = np.rint(longest)
+    found = [one.copy() for one in low.work]
+    for one, other in zip(found, high.work, strict=True):
+        for name in one.dtype.names or ():
+            first, second = one[name].astype(np.float64), other[name].astype(np.float64)
+            one[name] = np.rint(first + steps * (second - first))
     return found
 
 
