@@ -158,7 +158,7 @@ class DeclaredCounts(LaunchCounts):
         exchanging = ExchangingBlocks(
             first=idle,
             sharing=sum(kind.population for kind in self.plan.kinds if not kind.is_alone) - idle,
-            work=self._by_block(counts["executed"].sum() for counts, *_ in self.runs.groups),
+            work=self._by_block(one["longest"].item() for one in self.runs.work),
             reads=self.read_by_block(),
             bytes=float((self._pieces.ends < 1).sum() * sums_bytes(launch.tiling)),
             writers=int(self._pieces.leaves_sums.sum()),

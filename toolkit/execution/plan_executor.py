@@ -203,6 +203,7 @@ class PlanExecutor:
             groups=[group for part in parts for group in part.groups],
             verdicts=[verdict for part in parts for verdict in part.verdicts],
             below=[one for part in parts for one in part.below],
+            work=[one for part in parts for one in part.work],
             requests=parts[0].requests,
             checked=sum(part.checked for part in parts),
         )
@@ -308,9 +309,9 @@ def _tiles(launch: RungLaunch, blocks: Sequence[int]) -> list[Tile]:
 
 
 def _steps_of_reads(accesses: NDArray[Any]) -> NDArray[Any]:
-    """Instructions of a warp before each read of a block; [0] if it reads nothing."""
+    """Numbers of instructions after which warps of a block read; [0] if it reads nothing."""
     steps = accesses["step"][accesses["kind"] == READ]
-    return steps if len(steps) else np.zeros(1)
+    return np.unique(steps) if len(steps) else np.zeros(1)
 
 
 def _extrapolated_work(low: BlockRuns, high: BlockRuns, k: int) -> list[NDArray[Any]]:
