@@ -301,6 +301,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/replay.py": {
         "LATE": _UNEQUAL,
+        "EQUALLY_BUSY": technical(
+            "polls and guarded steps of divisions differ by less from one execution to another "
+            "(decision 103)"
+        ),
         "EQUAL_BLOCKS MOST_REPLAYED MOST_SAMPLED KINDS": _ENOUGH,
     },
     "toolkit/execution/schedule.py": {

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import ceil
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,6 @@ from toolkit.execution.replay import (
     ExchangingBlocks,
     Replay,
     blocks_of_busiest_sm,
-    blocks_of_last_sm,
     spread_blocks,
 )
 from toolkit.execution.representatives import regions
@@ -59,7 +57,7 @@ from toolkit.execution.sampling import (
     estimated_counts,
     estimates,
 )
-from toolkit.execution.schedule import Schedule, lifetimes_of, unequal_schedule
+from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.bound_launch import BoundLaunch
@@ -85,8 +83,6 @@ class RecordedCounts(LaunchCounts):
     exchange: Exchange | None = None  # None if no block waits for another's data
     observed: Observed | None = None  # None unless a few blocks represent all
     why_no_time: str = ""  # reason for a launch without traffic and time
-    # instructions of each block of the launch (`core.WORK`); None if unknown
-    work: NDArray[Any] | None = None
 
     @property
     def why_no_traffic(self) -> str:
@@ -117,9 +113,7 @@ class RecordedCounts(LaunchCounts):
         return of_all_blocks(run.atomics) if run.atomics else None
 
     def schedule(self, residence: Residence) -> Schedule | None:
-        if self.work is None or self.exchange is not None:
-            return None
-        return unequal_schedule(self.work, residence.device.sm_count, residence.blocks_per_sm)
+        return super().schedule(residence) if self.exchange is None else None
 
     def asked(self, schedule: Schedule | None) -> Asked | str:
         assert self.lifetimes is not None
@@ -153,18 +147,12 @@ class RecordedCounts(LaunchCounts):
             starts=starts,
         )
 
-    def replay(
-        self,
-        residence: Residence,
-        schedule: Schedule | None,
-        instructions: Sequence[InstructionCounts],
+    def unscheduled_replay(
+        self, residence: Residence, instructions: Sequence[InstructionCounts]
     ) -> Replay:
         del instructions
         assert self.lifetimes is not None
         sms, per_sm = residence.device.sm_count, residence.blocks_per_sm
-        if schedule is not None:
-            assert self.work is not None
-            return blocks_of_last_sm(schedule, self.work, sms, per_sm, self._read_by_block())
         busy = np.flatnonzero(self.lifetimes)
         if self.exchange is None:
             return spread_blocks(busy, sms)
@@ -179,8 +167,7 @@ class RecordedCounts(LaunchCounts):
         )
         return blocks_of_busiest_sm(exchanging, sms, per_sm)
 
-    def _read_by_block(self) -> NDArray[np.float64]:
-        """Number of sectors that each block of the launch reads."""
+    def read_by_block(self) -> NDArray[np.float64]:
         if self.observed is not None and self.observed.accesses is not None:
             of_classes = [
                 read_by_block(one.entries, np.zeros(len(one.entries)), 1)

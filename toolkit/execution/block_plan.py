@@ -27,7 +27,7 @@ from analysis.errors import ShapeError
 from analysis.geometry import Geometry, ceil_div
 from analysis.traffic.grid import ALONE, CLOSING, LEADING
 from reports import text
-from toolkit.execution.representatives import Region, regions
+from toolkit.execution.representatives import Region, region_of_blocks, regions
 from toolkit.rungs.launch import RungLaunch
 
 Blocks = Literal["all", "representative"] | int
@@ -72,7 +72,6 @@ WAIT = ": blocks wait for others"
 class BlockKind(Region):
     """Blocks that share tiles in the same way."""
 
-    blocks: NDArray[Any]  # their linear indices
     is_alone: bool  # they compute a tile that they share with no block
     is_last: bool  # the last block of the launch, which cleans up after all others
     is_leading: bool  # they work for all other blocks, before those with tiles begin
@@ -84,6 +83,7 @@ class BlockPlan:
 
     blocks: int  # number of blocks of the launch
     regions: Sequence[Region]  # groups of blocks with equal counts, with the members to execute
+    region_of: NDArray[Any]  # number of the region of each block, by its linear index
     proof: str = ""  # completes the sentence "12 of 64 blocks executed"
     points: Sequence[int] = ()  # values of K to execute instead of K itself
     # numbers of the regions of which one member is also executed at K itself
@@ -115,7 +115,7 @@ def of_blocks(executed: int, everything: int) -> str:
 def all_blocks(blocks: int) -> BlockPlan:
     """Plan that executes all blocks and needs no proof."""
     each = [Region(population=1, members=(block,)) for block in range(blocks)]
-    return BlockPlan(blocks=blocks, regions=each)
+    return BlockPlan(blocks=blocks, regions=each, region_of=np.arange(blocks))
 
 
 def limited(chosen: Sequence[Region], most: int) -> list[Region]:
@@ -154,7 +154,8 @@ def rung_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[Blo
 def _region_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
     """Yield plans of some blocks of each region: at small values of K if possible, then at K."""
     everything, k = launch.geometry.blocks, launch.executed.k
-    few = BlockPlan(blocks=everything, regions=regions_of(launch))
+    chosen, region_of = regions_of(launch)
+    few = BlockPlan(blocks=everything, regions=chosen, region_of=region_of)
     if few.executed < everything:
         others = (
             "; the other blocks count like the executed blocks of the same region of the grid "
@@ -177,25 +178,27 @@ def listed(points: Sequence[int]) -> str:
     return text.listing([f"{k:,}" for k in points])
 
 
-def regions_of(launch: RungLaunch) -> list[Region]:
-    """Regions of a rung's grid, each with its blocks to execute.
+def regions_of(launch: RungLaunch) -> tuple[list[Region], NDArray[Any]]:
+    """Regions of a rung's grid, each with its blocks to execute, and the region of each block.
 
     If the rung has an `Order`, the region of a block is that of its tile in C, and blocks without a
     tile form one more region.
     """
     grid, tiles = launch.geometry.grid, launch.tiles
     if launch.variant.order is None:
-        return regions(grid)
-    blocks = launch.order.block_of_tile(tiles)
+        return regions(grid), region_of_blocks(grid)
+    blocks, in_tiles = launch.order.block_of_tile(tiles), (tiles.across, tiles.down, 1)
     of_tiles = [
         replace(found, members=tuple(int(blocks[tile]) for tile in found.members))
-        for found in regions((tiles.across, tiles.down, 1))
+        for found in regions(in_tiles)
     ]
-    left_over = np.setdiff1d(np.arange(prod(grid)), blocks).tolist()
+    region_of = np.full(prod(grid), len(of_tiles))
+    region_of[blocks] = region_of_blocks(in_tiles)
+    left_over = np.flatnonzero(region_of == len(of_tiles)).tolist()
     if not left_over:
-        return of_tiles
+        return of_tiles, region_of
     members = tuple(sorted({left_over[0], left_over[-1]}))
-    return [*of_tiles, Region(population=len(left_over), members=members)]
+    return [*of_tiles, Region(population=len(left_over), members=members)], region_of
 
 
 def _anchors(of: Sequence[Region], cost: float) -> list[int]:
@@ -209,7 +212,7 @@ def _anchors(of: Sequence[Region], cost: float) -> list[int]:
 
 def _kind_plan(launch: RungLaunch) -> BlockPlan:
     """Plan that executes each kind of block alone, with all data that it waits for provided."""
-    kinds, blocks = kinds_of(launch), launch.geometry.blocks
+    (kinds, region_of), blocks = kinds_of(launch), launch.geometry.blocks
     of_tiles = [kind for kind in kinds if not kind.is_leading]
     if (cost := launch.cost * sum(len(kind.members) for kind in of_tiles)) > APART_BUDGET:
         raise ShapeError(
@@ -220,6 +223,7 @@ def _kind_plan(launch: RungLaunch) -> BlockPlan:
     return BlockPlan(
         blocks=blocks,
         regions=kinds,
+        region_of=region_of,
         kinds=kinds,
         together=together,
         together_k=k,
@@ -231,28 +235,32 @@ def _kind_plan(launch: RungLaunch) -> BlockPlan:
     )
 
 
-def kinds_of(launch: RungLaunch) -> list[BlockKind]:
-    """Kinds of blocks: the largest first, but the kind of the last block at the end."""
+def kinds_of(launch: RungLaunch) -> tuple[list[BlockKind], NDArray[Any]]:
+    """Kinds of blocks, and the kind of each block.
+
+    The largest kind is the first, and the kind of the last block is at the end.
+    """
     assert launch.order.kinds is not None
     rows = launch.order.kinds(np.arange(launch.geometry.blocks), launch.tiles)
     found, which = np.unique(rows, axis=0, return_inverse=True)
     populations = np.bincount(which.ravel())
+    is_last = found[:, 0] == CLOSING
+    ranked = np.lexsort((-populations, is_last))
     kinds: list[BlockKind] = []
-    for n in np.argsort(-populations, kind="stable"):
+    for n in ranked:
         own = np.flatnonzero(which.ravel() == n)
         members = own[[0, -1]] if len(kinds) < PROVEN_KINDS and len(own) > 1 else own[:1]
         how, *_, besides = map(int, found[n])
         kinds.append(
             BlockKind(
                 population=len(own),
-                blocks=own,
                 members=tuple(members.tolist()),
                 is_alone=ALONE in (how, besides if how == CLOSING else how),
-                is_last=how == CLOSING,
+                is_last=bool(is_last[n]),
                 is_leading=how == LEADING,
             )
         )
-    return sorted(kinds, key=lambda kind: kind.is_last)
+    return kinds, np.argsort(ranked)[which.ravel()]
 
 
 def _together(launch: RungLaunch, kinds: Sequence[BlockKind]) -> tuple[int, int]:

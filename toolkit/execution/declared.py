@@ -23,6 +23,7 @@ from analysis.rounding import Check
 from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.timing.blocks_of_sm import blocks_to_run, most_blocks
 from analysis.timing.samples import AlongK, Sample, Whole
+from analysis.traffic.block_schedule import BlockProgress
 from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.grid import Pieces
 from kernels.closed_forms import pieces_of_c
@@ -55,15 +56,20 @@ Counts = NDArray[Any]
 class BlockRuns:
     """Results of blocks at one K: counts of the members of each group, and verdicts on their tiles.
 
-    `below`: requests of the first member of each group to L2. `requests`: the first request of
-    each instruction, in the first member of the first group. `checked`: number of blocks whose
-    tiles of C have verdicts.
+    Of the first member of each group, `below` holds the requests to L2, `work` the instructions
+    (core.WORK, an array of one block), `mean_reads` and `last_reads` the instructions of a warp
+    before a read on average and before the last one. `requests`: the first request of each
+    instruction, in the first member of the first group. `checked`: number of blocks whose tiles of
+    C have verdicts.
     """
 
     k: int
     groups: Sequence[Sequence[Counts]] = ()
     verdicts: Sequence[Check] = ()
     below: Sequence[Below] = ()
+    work: Sequence[NDArray[Any]] = ()
+    mean_reads: Sequence[float] = ()
+    last_reads: Sequence[float] = ()
     requests: Mapping[int, FirstRequest] = field(default_factory=dict)
     checked: int = 0
 
@@ -79,7 +85,7 @@ class DeclaredCounts(LaunchCounts):
 
     `bind`: binds the launch at K = k to C and, where blocks wait for others, to the data that they
     wait for (`PlanExecutor.bound`). `below`: requests to L2, None if not known. `runs`: results at
-    the first K. `typical`: warp instructions of a block of the region with the most work.
+    the first K.
     """
 
     launch: RungLaunch
@@ -87,7 +93,6 @@ class DeclaredCounts(LaunchCounts):
     plan: BlockPlan
     below: Below | None
     runs: BlockRuns
-    typical: int
 
     @property
     def why_no_traffic(self) -> str:
@@ -101,12 +106,20 @@ class DeclaredCounts(LaunchCounts):
         )
 
     def asked(self, schedule: Schedule | None) -> Asked | str:
-        assert schedule is None, "blocks of a plan are alike, or wait for each other"
         assert self.below is not None
+        launch = self.launch
+        in_time = partial(
+            gemm_accesses, launch.tiling, launch.executed, self._pieces, lead=self._lead
+        )
+        if schedule is None:
+            lifetimes = self._pieces.lifetimes(launch.geometry.blocks)
+            return Asked(below=self.below, lifetimes=lifetimes, in_time=in_time)
+        progress = BlockProgress.even(schedule.lifetimes)
         return Asked(
             below=self.below,
-            lifetimes=self._pieces.lifetimes(self.launch.geometry.blocks),
-            in_time=partial(gemm_accesses, self.launch.tiling, self.launch.executed, self._pieces),
+            lifetimes=schedule.lifetimes,
+            in_time=lambda starts, _: in_time(starts, progress),
+            starts=schedule.start,
         )
 
     def replay(
@@ -114,6 +127,16 @@ class DeclaredCounts(LaunchCounts):
         residence: Residence,
         schedule: Schedule | None,
         instructions: Sequence[InstructionCounts],
+    ) -> Replay:
+        found = super().replay(residence, schedule, instructions)
+        if self.plan.kinds:
+            return found
+        launch = self.launch
+        points = timed_k(launch.executed.k, period(launch.tiling), launch.geometry)
+        return replace(found, points=points)
+
+    def unscheduled_replay(
+        self, residence: Residence, instructions: Sequence[InstructionCounts]
     ) -> Replay:
         launch = self.launch
         if launch.order.kinds and not self.plan.kinds:
@@ -123,19 +146,20 @@ class DeclaredCounts(LaunchCounts):
         blocks, k, step = launch.geometry.blocks, launch.executed.k, period(launch.tiling)
         sms, per_sm = residence.device.sm_count, residence.blocks_per_sm
         if not self.plan.kinds:
+            assert self.work is not None
             executed = sum(one.executed for one in instructions)
+            chosen = first_blocks(blocks, sms, partial(_is_partial, launch))
             return replace(
-                first_blocks(blocks, sms, partial(_is_partial, launch)),
+                chosen,
                 busy_blocks=launch.busy_blocks,
-                points=timed_k(k, step, launch.geometry),
-                weight=executed / launch.busy_blocks / self.typical,
+                weight=executed / launch.busy_blocks / self.work["executed"][chosen.blocks].mean(),
             )
         idle = blocks - launch.busy_blocks  # the first blocks
         exchanging = ExchangingBlocks(
             first=idle,
             sharing=sum(kind.population for kind in self.plan.kinds if not kind.is_alone) - idle,
-            work=self._by_block(counts["executed"].sum() for counts, *_ in self.runs.groups),
-            reads=self._by_block(asked.read for asked in self.runs.below),
+            work=self._by_block(one["longest"].item() for one in self.runs.work),
+            reads=self.read_by_block(),
             bytes=float((self._pieces.ends < 1).sum() * sums_bytes(launch.tiling)),
             writers=int(self._pieces.leaves_sums.sum()),
         )
@@ -146,6 +170,18 @@ class DeclaredCounts(LaunchCounts):
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
         kind = AlongK if len(replay.points) > 1 else Whole
+        blocks = replay.blocks
+        if replay.of_sm is None:
+            blocks = blocks[: self._count(translated, residence, replay, kind.most_waves)]
+        at = {k: self._streams(k, blocks) for k in replay.points}
+        if len(at) == 1:
+            return Whole(streams=at[replay.points[0]])
+        return AlongK(at=at, k=self.launch.executed.k)
+
+    def _count(
+        self, translated: Translated, residence: Residence, replay: Replay, waves: int
+    ) -> int:
+        """Number of blocks of an SM that are replayed, at most. `waves` is as in `Sample`."""
         of_sm = most_blocks(
             self.launch.busy_blocks,
             residence.device.sm_count,
@@ -154,18 +190,11 @@ class DeclaredCounts(LaunchCounts):
                 translated.kernel, self.launch.geometry, replay
             ),
         )
-        count = max(
+        return max(
             blocks_to_run(
-                of_sm,
-                residence.blocks_per_sm,
-                unlike=replay.exchanged.unlike,
-                waves=kind.most_waves,
+                of_sm, residence.blocks_per_sm, unlike=replay.exchanged.unlike, waves=waves
             )
         )
-        at = {k: self._streams(k, replay.blocks[:count]) for k in replay.points}
-        if len(at) == 1:
-            return Whole(streams=at[replay.points[0]])
-        return AlongK(at=at, k=self.launch.executed.k)
 
     def flop(self, instructions: Sequence[InstructionCounts]) -> int:
         return self.launch.problem.flop
@@ -182,11 +211,31 @@ class DeclaredCounts(LaunchCounts):
     def _pieces(self) -> Pieces:
         return pieces_of_c(self.launch.variant, self.launch.parameters, self.launch.executed)
 
+    def read_by_block(self) -> NDArray[Any]:
+        return self._by_block(asked.read for asked in self.runs.below)
+
+    @cached_property
+    def _lead(self) -> NDArray[Any]:
+        """Time of each block until its first read, beyond that of a block of the largest region.
+
+        In lifetimes of a block, relative to the time until its last read, as other kernels'
+        accesses (`steps_of_all_work`). Instructions before the loop over K take this time, so it
+        becomes a smaller part of a lifetime with larger K.
+        """
+        if self.launch.order.kinds:
+            return np.zeros(self.plan.blocks)
+        runs = self.runs
+        largest = int(np.argmax([region.population for region in self.plan.regions]))
+        mean = np.array(runs.mean_reads) / np.maximum(1, runs.last_reads)
+        until_last = runs.last_reads[largest] / int(runs.work[largest]["longest"][0])
+        # reads are even from the first to the last: their mean is half as late as the first
+        late = 2 * (mean - mean[largest]) * until_last
+        return self._by_block(late * runs.k / self.launch.executed.k)
+
     def _by_block(self, values: Iterable[float]) -> NDArray[Any]:
-        """Value of the kind of each block, for a plan of kinds."""
-        found = np.zeros(self.plan.blocks)
-        for kind, value in zip(self.plan.kinds, values, strict=True):
-            found[kind.blocks] = value
+        """Value of each block, from one value for each region."""
+        of_regions = np.array(list(values), dtype=np.float64)
+        found: NDArray[Any] = of_regions[self.plan.region_of]
         return found
 
     def _streams(self, k: int, blocks: Sequence[int]) -> Streams:

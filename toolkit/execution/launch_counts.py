@@ -15,9 +15,9 @@ from analysis.records.profile import FirstRequest
 from analysis.rounding import Check
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample
-from toolkit.execution.replay import Replay
+from toolkit.execution.replay import Replay, blocks_of_last_sm
 from toolkit.execution.sampling import Estimates
-from toolkit.execution.schedule import Schedule
+from toolkit.execution.schedule import Floats, Schedule, unequal_schedule
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.translate import Translated
@@ -40,6 +40,8 @@ class LaunchCounts(ABC):
     # estimated counters: neither proved nor counted in all blocks
     estimates: Estimates | None = None
     uncertainty: str = ""  # text that warns of estimates whose intervals are not narrow
+    # instructions of each block of the launch (`core.WORK`); None if unknown
+    work: NDArray[Any] | None = None
 
     @property
     @abstractmethod
@@ -53,14 +55,14 @@ class LaunchCounts(ABC):
 
     def schedule(self, residence: Residence) -> Schedule | None:
         """Schedule of the blocks; None if they are equal or wait for each other."""
-        del residence
-        return None
+        if self.work is None:
+            return None
+        return unequal_schedule(self.work, residence.device.sm_count, residence.blocks_per_sm)
 
     @abstractmethod
     def asked(self, schedule: Schedule | None) -> Asked | str:
         """Requests of all blocks to L2, or the reason why they are unknown."""
 
-    @abstractmethod
     def replay(
         self,
         residence: Residence,
@@ -71,6 +73,26 @@ class LaunchCounts(ABC):
 
         `instructions`: counts of all blocks.
         """
+        if schedule is None:
+            return self.unscheduled_replay(residence, instructions)
+        assert self.work is not None
+        return blocks_of_last_sm(
+            schedule,
+            self.work,
+            residence.device.sm_count,
+            residence.blocks_per_sm,
+            self.read_by_block(),
+        )
+
+    @abstractmethod
+    def unscheduled_replay(
+        self, residence: Residence, instructions: Sequence[InstructionCounts]
+    ) -> Replay:
+        """Blocks to replay in place of all if these are equal or wait for each other."""
+
+    @abstractmethod
+    def read_by_block(self) -> Floats:
+        """Number of sectors that each block of the launch reads."""
 
     @abstractmethod
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:

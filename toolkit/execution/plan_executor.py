@@ -19,6 +19,7 @@ from analysis.errors import LaunchError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
 from analysis.rounding import Check
+from analysis.traffic.pieces import READ
 from kernels.closed_forms import tiles_of_c
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_plan import (
@@ -89,7 +90,9 @@ class PlanExecutor:
         if not all(run.alike for run in runs):
             return "" if plan.points else DIFFER
         of_regions, anchored = [counts for counts, *_ in runs[0].groups], BlockRuns(k=k)
+        work = runs[0].work
         if plan.points:
+            work = _extrapolated_work(runs[0], runs[-1], k)
             anchored = self._execute(k, [plan.regions[n].members[-1:] for n in plan.anchors])
             lines = [
                 affine({run.k: run.groups[n][0] for run in runs}, k)
@@ -101,7 +104,10 @@ class PlanExecutor:
                 agree([of_regions[n], counts]) for n, (counts,) in proofs
             ):
                 return NOT_AFFINE
-        return self._declared(plan, of_regions, runs, [anchored, *runs])
+        found = self._declared(plan, of_regions, runs, [anchored, *runs])
+        if self.launch.order.kinds:  # blocks that wait have no schedule by their work alone
+            return found
+        return replace(found, work=np.concatenate(work)[plan.region_of])
 
     def _counts_of_kinds(self, plan: BlockPlan) -> DeclaredCounts | str:
         """Counts from blocks of each kind alone, or why they do not represent all.
@@ -146,7 +152,6 @@ class PlanExecutor:
         for counts, population in zip(of_regions, populations, strict=True):
             for name in total.dtype.names or ():
                 total[name] += counts[name] * np.uint64(population)
-        by_region = [int(counts["executed"].sum()) for counts in of_regions]
         asked = summed(runs[0].below, populations)
         if plan.points and asked is not None:
             high = summed(runs[1].below, populations)
@@ -163,7 +168,6 @@ class PlanExecutor:
             below=asked,
             requests=runs[0].requests,
             runs=runs[0],
-            typical=int(by_region[np.argmax(np.multiply(by_region, populations))]),
         )
 
     def _verdict(self, runs: Sequence[BlockRuns]) -> Check:
@@ -199,6 +203,7 @@ class PlanExecutor:
             groups=[group for part in parts for group in part.groups],
             verdicts=[verdict for part in parts for verdict in part.verdicts],
             below=[one for part in parts for one in part.below],
+            work=[one for part in parts for one in part.work],
             requests=parts[0].requests,
             checked=sum(part.checked for part in parts),
         )
@@ -239,10 +244,13 @@ class PlanExecutor:
             self.bound(k, c, is_last=is_last),
             most_accesses=self.most_accesses,
             notes_requests=True,
+            notes_work=True,
         )
         ran = iter(self._run(bound, one_by_one(blocks), len(blocks)))
         of_groups = [[next(ran) for _ in group] for group in groups]
-        accesses = [of_group[0].accesses for of_group in of_groups]
+        first = [of_group[0] for of_group in of_groups]
+        accesses = [one.accesses for one in first if one.accesses is not None]
+        reads = [_steps_of_reads(one.rows) for one in accesses]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
         n = launch.executed.n
         return BlockRuns(
@@ -250,7 +258,10 @@ class PlanExecutor:
             groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=[references[tile].check(c, launch.tiling.product_error) for tile in tiles],
             checked=len(owners),
-            below=[one.below for one in accesses if one is not None],
+            below=[one.below for one in accesses],
+            work=[one.work for one in first if one.work is not None],
+            mean_reads=[float(steps.mean()) for steps in reads],
+            last_reads=[float(steps.max()) for steps in reads],
             requests=first_requests(
                 of_groups[0][0].requests, bound, k=k, row_floats={"A": k, "B": n, "C": n}
             ),
@@ -295,6 +306,23 @@ def _tiles(launch: RungLaunch, blocks: Sequence[int]) -> list[Tile]:
     n = launch.problem.n
     within = [(rows, range(columns.start, min(columns.stop, n))) for rows, columns in found]
     return [tile for tile in within if all(tile)]
+
+
+def _steps_of_reads(accesses: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of instructions after which warps of a block read; [0] if it reads nothing."""
+    steps = accesses["step"][accesses["kind"] == READ]
+    return np.unique(steps) if len(steps) else np.zeros(1)
+
+
+def _extrapolated_work(low: BlockRuns, high: BlockRuns, k: int) -> list[NDArray[Any]]:
+    """Instructions of a block of each region (core.WORK) at `k`, on a line along K."""
+    steps = (k - low.k) / (high.k - low.k)
+    found = [one.copy() for one in low.work]
+    for one, other in zip(found, high.work, strict=True):
+        for name in one.dtype.names or ():
+            first, second = one[name].astype(np.float64), other[name].astype(np.float64)
+            one[name] = np.rint(first + steps * (second - first))
+    return found
 
 
 def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:

@@ -29,6 +29,9 @@ MOST_REPLAYED = 1 << 22  # warp instructions of one SM; if it executes more, som
 # most MOST_SAMPLED warp instructions.
 KINDS = ((8, 4), (8, 1), (2, 1), (1, 1))
 MOST_SAMPLED = 1 << 22
+# SMs whose work differs by less than this fraction are equally busy: polls of blocks that wait, and
+# guarded steps of divisions, differ by as much from one execution to another.
+EQUALLY_BUSY = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +85,7 @@ class ExchangingBlocks:
 
     first: int  # the first block that does not exit at once; those before it free their slots
     sharing: int  # number of blocks from `first` on that exchange data
-    work: NDArray[Any]  # work of each block of the launch: its instructions, or its lifetime
+    work: NDArray[Any]  # work of each block of the launch: instructions of its longest warp
     reads: NDArray[Any]  # sectors that each block of the launch reads
     bytes: float  # bytes that blocks read after other blocks wrote them
     writers: int  # number of blocks that wrote these bytes
@@ -91,10 +94,15 @@ class ExchangingBlocks:
 def blocks_of_busiest_sm(
     launch: ExchangingBlocks, sms: int, per_sm: int, points: Sequence[int] = ()
 ) -> Replay:
-    """Replay of the SM with the most work: its blocks that differ, and two further waves."""
+    """Replay of the SM with the most work: its blocks that differ, and two further waves.
+
+    Of SMs that are equally busy it is the one in the middle, as in `first_blocks`.
+    """
     work, reads = launch.work[launch.first :], launch.reads[launch.first :]
     blocks, used = len(work), min(sms, len(work))
-    busiest = int(np.argmax([work[sm::sms].sum() for sm in range(used)]))
+    totals = np.array([work[sm::sms].sum() for sm in range(used)], dtype=np.float64)
+    equal = np.flatnonzero(totals >= (1 - EQUALLY_BUSY) * totals.max())
+    busiest = int(min(equal, key=lambda sm: abs(sm - sms // 2)))
     unlike = ceil_div(launch.sharing, sms) if launch.sharing < blocks else 0
     own, average = reads[busiest::sms].sum(), reads.sum() / used
     chosen = range(launch.first + busiest, launch.first + blocks, sms)[: unlike + 2 * per_sm]

@@ -40,6 +40,19 @@ def regions(grid: Grid, period: int = 2) -> list[Region]:
     return [_region(of_region, grid, period) for of_region in parts]
 
 
+def region_of_blocks(grid: Grid) -> NDArray[np.int64]:
+    """Number of the region of each block, by its linear index, in the order of `regions`."""
+    x, y, z = (_part_of_indices(extent) for extent in grid)
+    _, of_y, of_z = (len(_parts(extent)) for extent in grid)
+    found: NDArray[np.int64] = (x * of_y + y[:, None]) * of_z + z[:, None, None]
+    return found.ravel()
+
+
+def _part_of_indices(extent: int) -> NDArray[np.int64]:
+    """Number of the part of each index of an axis."""
+    return np.repeat(np.arange(len(_parts(extent))), [len(part) for part in _parts(extent)])
+
+
 def _parts(extent: int) -> list[range]:
     """Parts of an axis: its first block, the rest, its last block."""
     cuts = [range(1), range(1, extent - 1), range(max(1, extent - 1), extent)]

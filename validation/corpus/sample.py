@@ -29,7 +29,7 @@ ALSO: dict[str, tuple[str, ...]] = {
     "17_split_k.cu": (),
     "18_tall_thread_tile.cu": (),
     "19_realigned.cu": ("sm_100",),
-    "20_tf32_parts.cu": (),
+    "20_tf32_parts.cu": ("sm_120",),
     "21_fp16_parts.cu": ("sm_80",),
     # The corpus.
     "async_copy.cu": ("sm_89",),

@@ -326,6 +326,17 @@ def test_of_blocks_that_exchange_data_the_sm_with_most_work_is_replayed():
     assert not found.is_of_equal_blocks
 
 
+def test_of_equally_busy_sms_the_one_in_the_middle_is_replayed():
+    def first_block(*of_sms):
+        launch = exchanging(work=np.array([*of_sms, *[0] * 8]))
+        return blocks_of_busiest_sm(launch, sms=4, per_sm=1).blocks[0]
+
+    assert first_block(10_000, 10_000, 10_000, 10_000) == 2
+    assert first_block(10_009, 10_000, 10_000, 9_000) == 2  # 0.09% more: polls differ by as much
+    assert first_block(10_020, 10_000, 10_000, 9_000) == 0
+    assert first_block(10_000, 9_000, 9_000, 10_000) == 3
+
+
 @pytest.mark.parametrize(
     ("sharing", "per_sm", "blocks", "unlike"),
     [

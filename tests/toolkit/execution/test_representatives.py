@@ -1,6 +1,11 @@
 """Blocks that are executed as representatives of others."""
 
-from toolkit.execution.representatives import Region, regions
+from math import prod
+
+import numpy as np
+import pytest
+
+from toolkit.execution.representatives import Region, region_of_blocks, regions
 
 
 def test_blocks_of_a_place_are_far_apart_and_of_every_index_modulo_the_period():
@@ -11,3 +16,21 @@ def test_blocks_of_a_place_are_far_apart_and_of_every_index_modulo_the_period():
     )
     # 1, then after each quarter of 100 the next that is 1 + k modulo 4, and the last
     assert inner == Region(population=100, members=(1, 26, 51, 76, 100))
+
+
+@pytest.mark.parametrize("grid", [(1, 1, 1), (2, 1, 3), (5, 4, 1), (3, 3, 3), (1, 6, 2)])
+def test_each_block_belongs_to_one_region(grid):
+    numbers, found = region_of_blocks(grid), regions(grid)
+    assert len(numbers) == prod(grid)
+    assert np.bincount(numbers).tolist() == [region.population for region in found]
+    for number, region in enumerate(found):
+        assert set(numbers[list(region.members)]) == {number}
+
+
+def test_a_region_is_a_corner_an_edge_or_the_interior():
+    # x is fastest; per axis the first index, the rest, and the last one
+    assert region_of_blocks((4, 3, 1)).reshape(3, 4).tolist() == [
+        [0, 3, 3, 6],
+        [1, 4, 4, 7],
+        [2, 5, 5, 8],
+    ]

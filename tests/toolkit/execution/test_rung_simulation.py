@@ -15,6 +15,7 @@ from analysis.problem import parse_shape
 from analysis.records.counters import InstructionCounts, totals
 from analysis.timing.predict import predict
 from analysis.timing.predicted import Cause, Predicted
+from analysis.traffic.block_schedule import BlockProgress
 from analysis.traffic.grid import in_bands
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
@@ -24,7 +25,7 @@ from tests.refusals import refusal
 from tests.sampling import chosen_of, exhaustive
 from toolkit.execution import block_plan, declared, launch_time, plan_executor
 from toolkit.execution.block_plan import k_points, period, timed_k
-from toolkit.execution.plan_executor import MOST_GUARDS, affine, merged
+from toolkit.execution.plan_executor import MOST_GUARDS, PlanExecutor, affine, merged
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulator import Simulator
 from toolkit.execution.traffic import Residence
@@ -34,6 +35,8 @@ from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload
 from toolkit.sass.core.binding import COUNT
+from toolkit.sass.machine import run_blocks
+from toolkit.sass.translate import translate
 
 DEVICE = find_device("h200")
 RAGGED = "300x333x65"
@@ -121,6 +124,68 @@ def test_lines_carry_their_source_and_sum_to_the_launch():
     for name, count in found.counters.items():
         assert count >= sum(line.counters.get(name, 0) for line in lines)
     assert all(all(line.counters.values()) for line in lines)
+
+
+# Blocks that differ.
+
+
+def counted(label, shape):
+    """Counts of a rung by its plan, and the executor that made them."""
+    selection = parse_selection(label)
+    ladder = ladder_at(shape)
+    launch = RungLaunch(
+        variant=selection.variant,
+        parameters=selection.parameters,
+        problem=ladder.workload.problem,
+    )
+    ladder.begin_rung()
+    ladder.prepare_at_k(launch.executed)
+    translated = translate(compile_for(DEVICE, selection))
+    executor = PlanExecutor(ladder, translated, launch, notes=True)
+    return executor.counted(), executor
+
+
+def work_of_all_blocks(executor):
+    """Instructions of each block, all of them executed."""
+    launch = executor.launch
+    c = np.zeros((launch.executed.m, launch.executed.n), np.float32)
+    bound = replace(executor.bound(launch.executed.k, c), notes_work=True)
+    (run,) = run_blocks(bound, [range(launch.geometry.blocks)])
+    return run.work
+
+
+@pytest.mark.parametrize(
+    ("label", "shape"),
+    [
+        ("fp16-parts", "300x320x64"),
+        ("rasterised", "300x333x65"),  # blocks without a tile
+        ("naive-coalesced", "40x70x4099"),  # by blocks at other values of K
+        exhaustive("tf32-parts", "300x333x65"),
+        exhaustive("coarsened-1d", "200x136x4099"),
+    ],
+)
+def test_the_work_of_each_block_is_known(label, shape):
+    found, executor = counted(label, shape)
+    assert np.array_equal(found.work, work_of_all_blocks(executor))
+
+
+def test_of_a_rung_whose_blocks_differ_the_sm_that_finishes_last_is_replayed():
+    found, executor = counted("fp16-parts", "300x320x512")
+    one = Residence(device=DEVICE, blocks_per_sm=1)
+    schedule = found.schedule(one)
+    replay = found.replay(one, schedule, ())
+    executed = found.work["executed"]
+    # nine blocks on nine SMs: one that exceeds C executes most
+    assert executed[replay.blocks] == executed.max() > 1.05 * executed.mean()
+    assert replay.of_sm.blocks == 1
+    streams = found.sample(executor.translated, one, replay).streams
+    assert (streams.blocks, streams.executed) == (1, executed.max())
+    # reads of this block are later than those of a block within C, and last longer
+    asked = found.asked(schedule)
+    assert asked.lifetimes.argmax() == found.work["longest"].argmax()
+    accesses = asked.in_time(np.zeros(9), BlockProgress.even(np.ones(9)))
+    last = [accesses.time[accesses.block == block].max() for block in range(9)]
+    assert last == pytest.approx(asked.lifetimes)
 
 
 # Along K.
