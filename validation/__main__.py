@@ -15,7 +15,7 @@ from pathlib import Path
 
 from analysis.errors import ToolkitError
 from validation.census.build import build
-from validation.census.count import Census
+from validation.census.count import taken
 from validation.size import sizes, table
 
 
@@ -82,9 +82,7 @@ def _census(folder: Path, architectures: list[str]) -> int:
     try:
         if architectures:
             build(folder, architectures)
-        found = Census()
-        for path in sorted(folder.rglob("*.cubin")):
-            found.add(str(path.relative_to(folder)), path.read_bytes())
+        found = taken(folder)
     except ToolkitError as error:
         print(error, file=sys.stderr)
         return 1

@@ -210,6 +210,11 @@ def test_each_call_of_the_function_that_launches_is_a_launch():
         ("template <typename T> __global__ void t(T *x) {}", "t<Real>", "t<float>"),
         ("template <int N = 3> __global__ void t(float *x) {}", "t", "t<>"),
         ("template <int N> __global__ void t(float *x) {}", "t<argc>", None),
+        (
+            "template <int M, // rows, 8,\n int N = 4 // columns, 4\n> __global__ void t(float *x) {}",
+            "t<8 /* rows */, 2>",
+            "t<8, 2>",
+        ),
         ("enum W { UP = 0, AT }; template <W w> __global__ void t(float *x) {}", "t<UP>", "t<UP>"),
         ("namespace ns { __global__ void t(float *x) {} }", "ns::t", "ns::t"),
     ],
