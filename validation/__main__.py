@@ -33,6 +33,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     public.add_argument("--only", action="append", default=[], help="one repository; repeatable")
     public.add_argument("--cubins", type=Path, help="folder that keeps what nvcc made")
     public.add_argument(
+        "--include",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="headers for nvcc alone, such as PyTorch's; repeatable",
+    )
+    public.add_argument(
         "--part", type=_part, default=(0, 1), metavar="K/N", help="only every N-th file, from K on"
     )
     public.add_argument("--table", action="store_true", help="only print the record")
@@ -54,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 chosen.record,
                 only=chosen.only,
                 cubins=chosen.cubins,
+                includes=chosen.include,
                 part=chosen.part,
             )
         print("\n".join(of_public_sources.table(of_public_sources.rows_of(chosen.record))))

@@ -36,7 +36,7 @@ _OF_CUDA = re.compile(
 )
 # Headers without device code: of C and C++, of POSIX, and of libraries for hosts.
 _OF_THE_HOST = re.compile(
-    r"[a-z_]+|c?(?:algorithm|bits|complex|ctype|errno|fcntl|fenv|getopt|inttypes|locale|malloc|memory"
+    r"[a-z_]+|ciso646|c?(?:algorithm|bits|complex|ctype|errno|fcntl|fenv|getopt|inttypes|locale|malloc|memory"
     r"|omp|pthread|setjmp|signal|stdarg|stdatomic|string|strings|time|unistd|wchar|windows|mpi|x86intrin"
     r"|immintrin|emmintrin|xmmintrin|nvtx3?|nvToolsExt|nvml|gl\w*|png|zlib|dirent|sched|semaphore"
     r"|direct|io|conio|process)\.h"

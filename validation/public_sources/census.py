@@ -72,11 +72,13 @@ def take(
     *,
     only: Sequence[str] = (),
     cubins: Path | None = None,
+    includes: Sequence[Path] = (),
     part: tuple[int, int] = (0, 1),
 ) -> None:
     """Append a row for each kernel that the record lacks.
 
     `part` (k, n) takes the kernels of every n-th file from file k on: n processes share the work.
+    `includes` are folders of headers for nvcc alone, such as PyTorch's.
     """
     known = {(row["repository"], row["file"], row["kernel"]) for row in rows_of(record)}
     if cubins is not None:
@@ -93,7 +95,7 @@ def take(
         for kernel in launched_kernels(path):
             if (repository.name, file, kernel.name) in known:
                 continue
-            row = _row(repository, file, kernel, cubins)
+            row = _row(repository, file, kernel, cubins, includes)
             with record.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(asdict(row)) + "\n")
 
@@ -104,13 +106,16 @@ def rows_of(record: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
 
 
-def _row(repository: Path, file: str, kernel: Launched, cubins: Path | None) -> Row:
+def _row(
+    repository: Path, file: str, kernel: Launched, cubins: Path | None, includes: Sequence[Path]
+) -> Row:
     text = kernel.path.read_text(encoding="utf-8", errors="replace")
     options = ["-lineinfo", *_folders(repository, file)]
-    untouched, image = _by_nvcc(kernel.path, text, options, cubins, f"{repository.name}+{file}")
+    of_nvcc = [*options, *(f"-I{one}" for one in includes)]
+    untouched, image = _by_nvcc(kernel.path, text, of_nvcc, cubins, f"{repository.name}+{file}")
     symbols = cubin_file(image).kernels if image else []
-    side = side_of(kernel.path, text)
     folders = [Path(one.removeprefix("-I")) for one in options if one.startswith("-I")]
+    side = side_of(kernel.path, text, folders)
     host = SourceLaunches(text, side.file, kernel.path.parent, folders=folders)
     launches = [one for one in host.launches if one.kernel == kernel.name]
     found, error, seconds, name = None, None, 0.0, None

@@ -6,6 +6,7 @@ import pytest
 from analysis.errors import LaunchError
 from tests.probe import buffer_of, holding, probe
 from toolkit.launch.tensor_map import MAP_BYTES, MapTiling
+from toolkit.sass.machine import MISALIGNED, OUT_OF_BOUNDS
 from toolkit.sass.tensor_maps import DESCRIPTION, MARK, description
 
 LANES = np.arange(32)
@@ -28,6 +29,23 @@ def pending(high):
 
 
 BEGIN = "SYNCS.EXCH.64 URZ, [UR4], UR6; "
+
+
+@pytest.mark.parametrize("words", [0, 1, 5])
+def test_zeros_of_shared_memory(words):
+    """UMEMSETS writes words of 64 bits, once a warp."""
+    before = holding(UR4=64, UR5=words, R2=64 + 4 * LANES, R3=LANES + 1)
+    after = run("STS [R2], R3; UMEMSETS.64 URZ, [UR4], UR5; LDS R8, [R2]", before)
+    np.testing.assert_array_equal(after.r[8], np.where(LANES < 2 * words, 0, LANES + 1))
+
+
+@pytest.mark.parametrize(
+    ("at", "words", "kind"),
+    [(4, 1, MISALIGNED), (4096, 1, OUT_OF_BOUNDS), (64, 512, OUT_OF_BOUNDS)],
+)
+def test_zeros_outside_of_shared_memory_are_a_fault(at, words, kind):
+    with pytest.raises(LaunchError, match=f"fault of kind {kind}"):
+        run("UMEMSETS.64 URZ, [UR4], UR5", holding(UR4=at, UR5=words))
 
 
 def test_lanes_arrive_one_after_the_other():

@@ -148,6 +148,14 @@ def uniform(i: Lowering, operand: Operand, position: int) -> Source:
     i.refuse_operand(operand, "a uniform register")
 
 
+@opcode("UMEMSETS", modifiers="64")
+def umemsets(i: Lowering) -> None:
+    """URZ, [address], words of 64 bits: zeros to shared memory (`st.bulk`)"""
+    match i.operands:
+        case [Register(file="UR", index=255), address, count] if "64" in i.modifiers:
+            i.form("uniform uniform", "SHARED_ZEROS", operands=(address, count))
+
+
 @opcode("STAS", modifiers="64 128")
 @opcode("REDAS", modifiers=f"{_REDUCTIONS} S32 64 U64 S64")
 def stas(i: Lowering) -> None:
