@@ -203,7 +203,7 @@ class SourceLaunches:
             kernel = kernels[0] if kernels else None
             if kernel is not None and kernel.endswith("<...>"):
                 raise InputError(
-                    f"{self.name} holds no kernel, only {kernel} ({_template(self.code, kernel)})"
+                    f"{self.name} holds no kernel, only {kernel}: {_template(self.code, kernel)}"
                 )
             return kernel
         if kernel.isdecimal():
@@ -212,8 +212,7 @@ class SourceLaunches:
             kernel = kernels[int(kernel) - 1]
         if kernel.endswith("<...>"):
             raise InputError(
-                f"{kernel} is never instantiated in {self.name}: name its template arguments "
-                f"({_template(self.code, kernel)})"
+                f"{kernel} is never instantiated in {self.name}: {_template(self.code, kernel)}"
             )
         return self._instantiated(kernel)
 
@@ -239,8 +238,8 @@ class SourceLaunches:
             raise InputError(f"{kernel} is a template: say which one: {', '.join(same)}")
         if same[0].endswith("<...>"):
             raise InputError(
-                f"{kernel} is a template that {self.name} never instantiates: name its template "
-                f"arguments ({_template(self.code, kernel)})"
+                f"{kernel} is a template that {self.name} never instantiates: "
+                f"{_template(self.code, kernel)}"
             )
         return same[0] if "<" in same[0] else kernel
 
@@ -383,7 +382,7 @@ def _template(code: HostCode, kernel: str) -> str:
         return TEMPLATES
     names = words.listing(list(declared[0]))
     written = f"{name}<{', '.join(declared[0])}>"
-    return f"a template needs its arguments: -k '{written}' with a type or number for {names}"
+    return f"give -k '{written}' with a type or number for {names}"
 
 
 def _joined(extent: Sequence[int]) -> str:

@@ -126,10 +126,14 @@ def explained(message: str) -> str:
 
     >>> explained('identifier "INFINITY" is undefined')
     'identifier "INFINITY" is undefined: #include <math.h>'
+    >>> explained('identifier "TILE" is undefined')
+    'identifier "TILE" is undefined: if it is a macro, give --define TILE=VALUE'
     """
     undefined = re.search(r'identifier "(\w+)" is undefined', message)
     if undefined and undefined[1] in HEADER_OF:
         return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
+    if undefined and undefined[1].isupper():
+        return f"{message}: if it is a macro, give --define {undefined[1]}=VALUE"
     message = _REFERENCE.sub(lambda found: _removed(found[1]), message)
     incomplete = re.search(r'incomplete type "(?:const )?(std::\w+)', message)
     if incomplete:

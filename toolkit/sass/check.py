@@ -69,8 +69,8 @@ AFTERLIFE = 1 << 25  # warp instructions that are executed after the first fault
 
 SHADOW_BYTES = 40  # of a cell of global memory: Owner, Reader and Detail of check_blocks.h
 WORD = 4  # bytes of a cell, unless an access of the program is narrower
-# The store of one thread that tells an mbarrier of its bytes, made for the blocks of a cluster, which
-# write each other's memory; and zeros, which a warp writes at once.
+# The store of one thread that tells an mbarrier of its bytes, made for the blocks of a cluster,
+# which write each other's memory; and zeros, which a warp writes at once.
 UNFOLLOWED = {"STAS", "REDAS", "UMEMSETS"}
 # What ld.cg and st.cg move: in machine code they are as strong as a flag, which is never as wide.
 DATA_WIDTH = "128"

@@ -4,9 +4,9 @@
 repositories of repositories.toml, each in a folder of its last name. A second run goes on where the
 record ends. `--table` prints the record as a table.
 
-Block and shared memory are those of the launch in the file, if it tells them. Arguments are made up:
-2^18 elements behind each pointer, small numbers for values. "Executes" means that no construct is
-refused; an access outside of the made-up arrays is a column of its own.
+Block and shared memory are those of the launch in the file, if it tells them. Arguments are made
+up: 2^18 elements behind each pointer, small numbers for values. "Executes" means that no construct
+is refused; an access outside of the made-up arrays is a column of its own.
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ def _row(
 def _folders(repository: Path, file: str) -> list[str]:
     """Folders of headers that the repository's own build names.
 
-    gpu-rodinia takes helper_cuda.h from the samples, where they are unpacked beside it. LeetCUDA has
-    CUTLASS as a submodule, where it is unpacked.
+    gpu-rodinia takes helper_cuda.h from the samples, where they are unpacked beside it. LeetCUDA
+    has CUTLASS as a submodule, where it is unpacked.
     """
     samples = repository.parent / "cuda-samples"
     places = {

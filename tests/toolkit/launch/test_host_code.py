@@ -211,7 +211,7 @@ def test_each_call_of_the_function_that_launches_is_a_launch():
         ("template <int N = 3> __global__ void t(float *x) {}", "t", "t<>"),
         ("template <int N> __global__ void t(float *x) {}", "t<argc>", None),
         (
-            "template <int M, // rows, 8,\n int N = 4 // columns, 4\n> __global__ void t(float *x) {}",
+            "template <int M, // rows, 8\n int N = 4 // 1, 4\n> __global__ void t(float *x) {}",
             "t<8 /* rows */, 2>",
             "t<8, 2>",
         ),

@@ -25,7 +25,6 @@ def test_the_written_list_is_the_registry():
         ("OMMA.SF.16864.F32.E2M1.E2M1.UE8 R12, R12, R16, R20, R2, R3", "block scales"),
         ("QMMA.16832.F32.E4M3.E4M3 R4, R4.ROW, R8.COL, R12", "sm_90"),
         ("HMMA.16816.F32 R4, -R4, R8, R12", "registers of a matrix"),
-        ("MOVM.U4TO8.M832 R8, R6", "compile for sm_75 to sm_90"),
         ("HGMMA.SP.64x8x32.F32 R24, gdesc[UR8], RZ, !UPT, R28, 0x0, gsb0", "sparse matrices"),
     ],
 )
