@@ -84,11 +84,17 @@ class Proposed:
     def doubts(self) -> Iterator[str]:
         """Why a predicted time is not to be trusted, by what host code says of the arrays."""
         of_host = self.launch.arguments if self.launch else ()
+        found: dict[str, list[str]] = {}
         for position, parameter in enumerate(self.declared or ()):
             told = of_host[position].elsewhere if position < len(of_host) else ""
             if told and position in {*self.arguments, *self.missing}:
-                name = parameter.name or f"argument {position}"
-                yield f"Do not trust the time: {name} is {told}, and the model has it on the GPU"
+                found.setdefault(told, []).append(parameter.name or f"argument {position}")
+        for told, names in found.items():
+            are, them = ("are", "them") if len(names) > 1 else ("is", "it")
+            yield (
+                f"Do not trust the time: {words.listing(names)} {are} {told}, and the model has "
+                f"{them} on the GPU"
+            )
 
     def open_facts(self, guessed: Container[int]) -> dict[int | str, str]:
         """What nobody says and nothing implies, by position of the parameter, and its words.

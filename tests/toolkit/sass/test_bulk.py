@@ -80,7 +80,8 @@ def test_what_an_arrival_counts(arrival, left):
     assert pending(after.r[9][0]) == left
 
 
-TOGETHER = """__global__ void k(unsigned *states, unsigned lanes, int per_lane, int count, int drops) {
+TOGETHER = """
+__global__ void k(unsigned *states, unsigned lanes, int per_lane, int count, int drops) {
     __shared__ unsigned long long barrier;
     const unsigned at = (unsigned)__cvta_generic_to_shared(&barrier);
     if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1000;" :: "r"(at));

@@ -59,8 +59,8 @@ def syncs(i: Lowering) -> None:
 def arrive(i: Lowering, d: Operand, address: Operand, count: Operand) -> None:
     """d, address, count: of arrivals (.AR), of bytes that are to come (.TR) or came (.TX).
 
-    Without .AnTn it is one arrival that announces bytes. With .TMASK lanes arrive together, and code
-    that follows tells them apart (`mbarrier.arrive.noComplete`).
+    Without .AnTn it is one arrival that announces bytes. With .TMASK lanes arrive together, and
+    code that follows tells them apart (`mbarrier.arrive.noComplete`).
     """
     found = next(filter(None, map(_COUNTED.fullmatch, i.modifiers)), None)
     arrivals, of_bytes = found.groups() if found else ("1", "R")
