@@ -134,6 +134,11 @@ def path_of(node: Node) -> tuple[Node, str]:
 
 def named_struct(node: Node, structs: Container[str]) -> Node | None:
     """The name of the struct that an expression makes: of `Add()` and `Add{}`."""
-    fields = {"call_expression": "function", "compound_literal_expression": "type"}
-    name = node.child_by_field_name(fields[node.type]) if node.type in fields else None
+    name = type_made(node)
     return name if name is not None and text_of(name) in structs else None
+
+
+def type_made(node: Node) -> Node | None:
+    """`T` of `T()` and `T{}`, which may be a function in place of a type."""
+    fields = {"call_expression": "function", "compound_literal_expression": "type"}
+    return node.child_by_field_name(fields[node.type]) if node.type in fields else None

@@ -279,6 +279,7 @@ class SourceLaunches:
             if name is not None and value.dtype.kind in "iufb"
         }
         own = [one for one in self._launches_of(kernel, values) if self._is_of(one, kernel)]
+        own = [one for one in own if one.name is not None] or own  # of others it is not known
         if line is not None:
             at = [one for one in own if one.line == line]
             if not at:

@@ -227,6 +227,15 @@ def test_the_instantiation_is_that_of_the_launch(kernel, launch, name):
     assert found.name == name
 
 
+@pytest.mark.parametrize("value", ["std::bool_constant<true>{}", "std::bool_constant<true>()"])
+def test_a_constant_that_is_passed_as_a_type_names_the_instantiation(value):
+    text = f"""template <typename T, bool B>
+        __global__ void k(T *x, std::bool_constant<B>) {{ x[0] = B; }}
+        int main() {{ double *x; cudaMalloc(&x, 8); k<<<1, 1>>>(x, {value}); }}"""
+    (found,) = launches(text)
+    assert found.name == "k<double, true>"
+
+
 def test_the_types_of_parameters_are_plain():
     text = """#define DATA double
         template <typename T> __global__ void t(const T *x, DATA *y, unsigned long n) {}
