@@ -37,7 +37,7 @@ _OF_CUDA = re.compile(
 # Headers without device code: of C and C++, of POSIX, and of libraries for hosts.
 _OF_THE_HOST = re.compile(
     r"[a-z_]+|ciso646|c?(?:algorithm|bits|complex|ctype|errno|fcntl|fenv|getopt|inttypes|locale|malloc|memory"
-    r"|omp|pthread|setjmp|signal|stdarg|stdatomic|string|strings|time|unistd|wchar|windows|mpi|x86intrin"
+    r"|omp|pthread|setjmp|signal|stdarg|stdatomic|string|strings|time|unistd|wchar|windows|mpi|(?:x86)?intrin"
     r"|immintrin|emmintrin|xmmintrin|nvtx3?|nvToolsExt|nvml|gl\w*|png|zlib|dirent|sched|semaphore"
     r"|direct|io|conio|process)\.h"
     r"|(?:sys|bits|GL|GLFW|arpa|netinet|linux|nvtx3|torch|ATen|c10|boost|Eigen|opencv2?|experimental)/.*"

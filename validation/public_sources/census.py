@@ -12,6 +12,7 @@ is refused; an access outside of the made-up arrays is a column of its own.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -288,7 +289,8 @@ def _apart(side: Any, name: str, error: str | None, executes: str) -> str | None
 
     needed = reached(side.items, roots)[0]
     code = b" ".join(item.text for item in needed).decode(errors="replace")
-    includes = " ".join(item.text.decode(errors="replace") for item in side.missing)
+    text = side.contents[side.file].decode(errors="replace")
+    includes = " ".join(re.findall(r"#[ \t]*include[ \t]*\S+", text))
     for reason, marks in APART.items():
         if any(mark in code or mark in includes for mark in marks):
             return reason
