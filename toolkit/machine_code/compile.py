@@ -66,7 +66,6 @@ from toolkit.machine_code.kernel_names import (
     TEMPLATES,
     is_left_out,
     kernels_there,
-    plain_name,
     symbol_of,
 )
 from toolkit.machine_code.left_out import LeftOut
@@ -102,7 +101,6 @@ _FRONT_END_ERROR = re.compile(
     re.MULTILINE,
 )
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
-_UNRESOLVED = re.compile(r"Unresolved extern (?:function|variable) '(\w+)'")
 _SEEMS_MIXED = re.compile(r"\bmain\s*\(|<<<|#[ \t]*include[ \t]*<(?:vector|iostream)>")
 MOST_ROUNDS = 5  # in each, the compiler names items that it cannot compile
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
@@ -452,14 +450,7 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
     found = _FRONT_END_ERROR.search(log)
     if found is None:
         ptxas = _PTXAS_ERROR.search(log)
-        unresolved = _UNRESOLVED.search(log)
-        if unresolved:
-            raise CompileError(
-                f"{request.name}: {plain_name(unresolved[1])} is declared and not defined: include "
-                "its definition, or give a linked program or an object file of nvcc -rdc",
-                log=log,
-            )
-        text = f"ptxas: {ptxas['text']}" if ptxas else " ".join(log.split())
+        text = explained(f"ptxas: {ptxas['text']}") if ptxas else " ".join(log.split())
         raise CompileError(f"{request.name}: {text}", log=log)
     if found["file"] == _NAME_EXPRESSION:
         _raise_no_kernel(found["text"], request)
