@@ -15,7 +15,7 @@ from pathlib import Path
 
 from analysis.errors import ToolkitError
 from validation.census.build import build
-from validation.census.count import Census
+from validation.census.count import taken
 from validation.size import sizes, table
 
 
@@ -32,6 +32,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     public.add_argument("--record", type=Path, required=True, help="file of results, one a line")
     public.add_argument("--only", action="append", default=[], help="one repository; repeatable")
     public.add_argument("--cubins", type=Path, help="folder that keeps what nvcc made")
+    public.add_argument(
+        "--include",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="headers for nvcc alone, such as PyTorch's; repeatable",
+    )
     public.add_argument(
         "--part", type=_part, default=(0, 1), metavar="K/N", help="only every N-th file, from K on"
     )
@@ -54,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 chosen.record,
                 only=chosen.only,
                 cubins=chosen.cubins,
+                includes=chosen.include,
                 part=chosen.part,
             )
         print("\n".join(of_public_sources.table(of_public_sources.rows_of(chosen.record))))
@@ -82,9 +91,7 @@ def _census(folder: Path, architectures: list[str]) -> int:
     try:
         if architectures:
             build(folder, architectures)
-        found = Census()
-        for path in sorted(folder.rglob("*.cubin")):
-            found.add(str(path.relative_to(folder)), path.read_bytes())
+        found = taken(folder)
     except ToolkitError as error:
         print(error, file=sys.stderr)
         return 1

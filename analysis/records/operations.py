@@ -36,6 +36,8 @@ def products_of(text: str) -> tuple[str, int]:
         return "", 0
     m, n, k = (int(one) for one in extents.groups() if one is not None)
     rows = ROWS_OF_ITS_WARP if m == ROWS_OF_WARPGROUP else m
+    if found[3] == "884" and found[1] == "H" and ".F16.F16" in found[4]:
+        rows *= 2  # of four products in two steps; each of four steps makes as many as one product
     return _source(found[1], found[4].split(".")), OPERATIONS_OF_MULTIPLY_ADD * rows * n * k
 
 

@@ -57,6 +57,10 @@ class GuessedSizes:
     needed: tuple[int, ...]
 
 
+class TrialFailedError(InputError):
+    """A launch with empty arrays fails, so that it does not tell their sizes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GuessedArrays:
     """Arrays that nobody gives, by the position of the argument, and a note that lists them."""
@@ -78,7 +82,11 @@ def guessed_arrays(
     as `guessed_sizes` does.
     """
     types = {k: type_named(declared[k].dtype or "") for k, x in enumerate(arguments) if x is None}
-    found = guessed_sizes(kernel, geometry, arguments, types)
+    try:
+        found = guessed_sizes(kernel, geometry, arguments, types)
+    except TrialFailedError as error:
+        named = words.listing([declared[k].text for k in types])
+        raise refused(f"{error}: give {named}", tuple(types)) from error
     if found.needed:
         named = words.listing([declared[k].text for k in found.needed])
         why = f"addresses of {kernel.name} depend on data, which says no sizes: give {named}"
@@ -99,7 +107,8 @@ def guessed_sizes(
 ) -> GuessedSizes:
     """Sizes of the arguments that are None, whose elements have `element_types`.
 
-    Raises InputError where the launch cannot be followed, and as `simulate` does for arguments.
+    Raises TrialFailedError where the launch cannot be followed, and as `simulate` does for
+    arguments.
     """
     unknown = [k for k, one in enumerate(arguments) if one is None]
     if any(one.opcode in _BULK for one in kernel.instructions):
@@ -150,9 +159,9 @@ def _reached(
             blocks = {b for one in regions(geometry.grid, PERIOD) for b in one.members}
             runs = [*prover.runs.values(), *run(sorted(blocks), of)]
     except ToolkitError as error:
-        raise InputError(
-            f"{kernel.name}: the sizes of its arrays cannot be guessed, because a trial with "
-            f"empty arrays failed: give them ({type(error).__name__})"
+        raise TrialFailedError(
+            f"the sizes of arrays of {kernel.name} cannot be guessed, because it fails with empty "
+            "ones"
         ) from error
     origins = [one.origins for one in runs if one.origins is not None]
     arrays = list(buffers_of(arguments))

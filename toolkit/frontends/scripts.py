@@ -169,6 +169,10 @@ def _attribute(path: Path, name: str, kernels: list[str]) -> Any:
     for part in name.split("."):
         if not hasattr(found, part):
             own = [one for one in vars(module) if _is_kernel(vars(module)[one])]
+            if not own and not kernels:
+                raise InputError(
+                    f"{path} holds no kernel of Triton, Numba, CuPy, PyCUDA or the CuTe DSL"
+                )
             raise UnknownNameError(f"kernel in {path}", name, own or kernels)
         found = getattr(found, part)
     if front_end_of(found) is None:

@@ -11,6 +11,7 @@ from toolkit.launch.host_nodes import (
     named_struct,
     template_arguments,
     text_of,
+    type_made,
     uncast,
 )
 from toolkit.launch.host_types import OUTSIDE, Frame
@@ -82,10 +83,20 @@ def _fits(call: Call, function: Function) -> bool:
 def deduced(
     function: Function, arguments: list[Node], unit: HostUnit, place: Place
 ) -> dict[str, Node]:
-    """Template parameters that follow from the types of arguments: `T *x` of a `float *`."""
+    """Template parameters that follow from the types of arguments: `T *x` of a `float *`.
+
+    So does `B` of `std::bool_constant<B>`, if `std::bool_constant<true>{}` is passed.
+    """
     found: dict[str, Node] = {}
     for parameter, argument in zip(function.parameters, arguments, strict=False):
         kind = parameter.child_by_field_name("type")
+        made = type_made(argument)
+        if made is not None and text_of(made).partition("<")[0] == text_of(kind).partition("<")[0]:
+            pairs = zip(template_arguments(kind), template_arguments(made), strict=False)
+            for inner, given in pairs:
+                if text_of(inner) in function.templates:
+                    found.setdefault(text_of(inner), given)
+            continue
         if kind is None or text_of(kind) not in function.templates:
             continue
         plain = uncast(argument)

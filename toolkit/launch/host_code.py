@@ -21,8 +21,10 @@ from toolkit.launch.host_nodes import (
     call_arguments,
     path_of,
     template_arguments,
+    template_parameters,
     text_of,
     uncast,
+    without_comments,
 )
 from toolkit.launch.host_numbers import Number, UnknownValueError
 from toolkit.launch.host_structs import Structs
@@ -144,7 +146,7 @@ class _Reading:
         call = self.call
         assert call.launch is not None, "it is one"
         kernel = self.code.kernel_of(call)
-        configuration = [one for one in call.launch.named_children if one.type != "comment"]
+        configuration = without_comments(call.launch)
         grid, block = (
             self._extent(configuration[k]) if k < len(configuration) else None for k in (0, 1)
         )
@@ -273,8 +275,7 @@ class _Reading:
     def _has_default(self, position: int) -> bool:
         definition = self._definition
         outside = definition.node.parent if definition else None
-        listed = outside.child_by_field_name("parameters") if outside else None
-        return listed is not None and "=" in text_of(listed.named_children[position])
+        return outside is not None and "=" in text_of(template_parameters(outside)[position])
 
     # Arguments.
 

@@ -91,8 +91,7 @@ def constructor_arguments(declarator: Node) -> list[Node] | None:
 
 def call_arguments(call: Node) -> list[Node]:
     """Arguments of a call, in order; none where directives stand among them."""
-    listed = call.child_by_field_name("arguments")
-    found = [x for x in listed.named_children if x.type != "comment"] if listed is not None else []
+    found = without_comments(call.child_by_field_name("arguments"))
     return [] if any(one.type.startswith("preproc") for one in found) else found
 
 
@@ -103,7 +102,18 @@ def template_arguments(function: Node | None) -> list[Node]:
     listed = function.child_by_field_name("arguments") if function is not None else None
     if listed is None or listed.type != "template_argument_list":
         return []
-    return list(listed.named_children)
+    return without_comments(listed)
+
+
+def template_parameters(declaration: Node) -> list[Node]:
+    """The template parameters that a declaration declares."""
+    return without_comments(declaration.child_by_field_name("parameters"))
+
+
+def without_comments(listed: Node | None) -> list[Node]:
+    """The named children of a node that may be absent, without comments between them."""
+    found = listed.named_children if listed is not None else []
+    return [one for one in found if one.type != "comment"]
 
 
 def path_of(node: Node) -> tuple[Node, str]:
@@ -124,6 +134,11 @@ def path_of(node: Node) -> tuple[Node, str]:
 
 def named_struct(node: Node, structs: Container[str]) -> Node | None:
     """The name of the struct that an expression makes: of `Add()` and `Add{}`."""
-    fields = {"call_expression": "function", "compound_literal_expression": "type"}
-    name = node.child_by_field_name(fields[node.type]) if node.type in fields else None
+    name = type_made(node)
     return name if name is not None and text_of(name) in structs else None
+
+
+def type_made(node: Node) -> Node | None:
+    """`T` of `T()` and `T{}`, which may be a function in place of a type."""
+    fields = {"call_expression": "function", "compound_literal_expression": "type"}
+    return node.child_by_field_name(fields[node.type]) if node.type in fields else None

@@ -20,6 +20,7 @@ from toolkit.launch.host_nodes import (
     constructor_arguments,
     name_of_callee,
     name_of_declarator,
+    template_parameters,
     text_of,
     uncast,
 )
@@ -282,7 +283,7 @@ class HostUnit:
         outside = node.parent
         templates = list[str]()
         if outside is not None and outside.type == "template_declaration":
-            templates = list(map(_template_name, _template_parameters(outside)))
+            templates = list(map(_template_name, template_parameters(outside)))
         head = text_of(node).partition("{")[0]
         found = Function(
             name=text_of(name).rpartition("::")[2],
@@ -399,11 +400,6 @@ def host_unit(
         return header
 
     return unit.read(text, name, reader(folder))
-
-
-def _template_parameters(declaration: Node) -> list[Node]:
-    listed = declaration.child_by_field_name("parameters")
-    return list(listed.named_children) if listed is not None else []
 
 
 def _template_name(parameter: Node) -> str:

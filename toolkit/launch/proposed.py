@@ -86,11 +86,17 @@ class Proposed:
     def doubts(self) -> Iterator[str]:
         """Why a predicted time is not to be trusted, by what host code says of the arrays."""
         of_host = self.launch.arguments if self.launch else ()
+        found: dict[str, list[str]] = {}
         for position, parameter in enumerate(self.declared or ()):
             told = of_host[position].elsewhere if position < len(of_host) else ""
             if told and position in {*self.arguments, *self.missing}:
-                name = parameter.name or f"argument {position}"
-                yield f"Do not trust the time: {name} is {told}, and the model has it on the GPU"
+                found.setdefault(told, []).append(parameter.name or f"argument {position}")
+        for told, names in found.items():
+            are, them = ("are", "them") if len(names) > 1 else ("is", "it")
+            yield (
+                f"Do not trust the time: {words.listing(names)} {are} {told}, and the model has "
+                f"{them} on the GPU"
+            )
 
     @property
     def guessable(self) -> list[int]:
@@ -222,7 +228,7 @@ class SourceLaunches:
             kernel = kernels[0] if kernels else None
             if kernel is not None and kernel.endswith("<...>"):
                 raise InputError(
-                    f"{self.name} holds no kernel, only {kernel} ({_template(self.code, kernel)})"
+                    f"{self.name} holds no kernel, only {kernel}: {_template(self.code, kernel)}"
                 )
             return kernel
         if kernel.isdecimal():
@@ -231,8 +237,7 @@ class SourceLaunches:
             kernel = kernels[int(kernel) - 1]
         if kernel.endswith("<...>"):
             raise InputError(
-                f"{kernel} is never instantiated in {self.name}: name its template arguments "
-                f"({_template(self.code, kernel)})"
+                f"{kernel} is never instantiated in {self.name}: {_template(self.code, kernel)}"
             )
         return self._instantiated(kernel)
 
@@ -258,8 +263,8 @@ class SourceLaunches:
             raise InputError(f"{kernel} is a template: say which one: {', '.join(same)}")
         if same[0].endswith("<...>"):
             raise InputError(
-                f"{kernel} is a template that {self.name} never instantiates: name its template "
-                f"arguments ({_template(self.code, kernel)})"
+                f"{kernel} is a template that {self.name} never instantiates: "
+                f"{_template(self.code, kernel)}"
             )
         return same[0] if "<" in same[0] else kernel
 
@@ -293,6 +298,7 @@ class SourceLaunches:
             if name is not None and value.dtype.kind in "iufb"
         }
         own = [one for one in self._launches_of(kernel, values) if self._is_of(one, kernel)]
+        own = [one for one in own if one.name is not None] or own  # of others it is not known
         if line is not None:
             at = [one for one in own if one.line == line]
             if not at:
@@ -402,7 +408,7 @@ def _template(code: HostCode, kernel: str) -> str:
         return TEMPLATES
     names = words.listing(list(declared[0]))
     written = f"{name}<{', '.join(declared[0])}>"
-    return f"a template needs its arguments: -k '{written}' with a type or number for {names}"
+    return f"give -k '{written}' with a type or number for {names}"
 
 
 def _joined(extent: Sequence[int]) -> str:

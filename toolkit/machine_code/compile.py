@@ -450,7 +450,7 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
     found = _FRONT_END_ERROR.search(log)
     if found is None:
         ptxas = _PTXAS_ERROR.search(log)
-        text = f"ptxas: {ptxas['text']}" if ptxas else " ".join(log.split())
+        text = explained(f"ptxas: {ptxas['text']}") if ptxas else " ".join(log.split())
         raise CompileError(f"{request.name}: {text}", log=log)
     if found["file"] == _NAME_EXPRESSION:
         _raise_no_kernel(found["text"], request)

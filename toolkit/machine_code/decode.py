@@ -56,7 +56,7 @@ _NAME = re.compile(r"[\w.$]+|\{[\d,]+\}|32@(?:lo|hi)\(.+\)|desc\[UR\w+\]")
 _NO_COMMA = re.compile(r"((?:^|,)(?:\[[^\]]*\]|@?!?U?[RP](?:\d+|Z|T)(?:\.\w+)*))(?=\[|desc\[)")
 # Of LDGSTS: its target behind its source and predicate, or its predicate in front of both.
 _TARGET_LAST = re.compile(r"^(desc\[\w+\]\[[^\]]*\])(,!?U?P[\dT]+)?(\[[^\]]*\])")
-_PREDICATE_FIRST = re.compile(r"^(!?U?P[\dT]+)(\[[^\]]*\])(\[[^\]]*\])")
+_PREDICATE_FIRST = re.compile(r"^(!?U?P[\dT]+)(\[[^\]]*\])((?:desc\[\w+\])?\[[^\]]*\])")
 
 
 MOST_SHOWN = 300  # characters of a text in a message
@@ -184,6 +184,8 @@ def split_operands(text: str) -> tuple[str, ...]:
 
     >>> split_operands("desc[UR8][R10.64],P4[R9]"), split_operands("P4[R9][R10.64]")
     (('[R9]', 'desc[UR8][R10.64]', 'P4'), ('[R9]', '[R10.64]', 'P4'))
+    >>> split_operands("P4[R9]desc[UR8][R10.64]")
+    ('[R9]', 'desc[UR8][R10.64]', 'P4')
     """
     if not text:
         return ()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from analysis.errors import InputError
 from toolkit.machine_code.cuda_tools import files_of_wheel
+from toolkit.machine_code.demangled import demangled
 from toolkit.machine_code.host_macros import HEADER_OF, HOST_HEADERS
 from toolkit.store.user_files import MOST_BYTES, check_regular, read_file
 from toolkit.store.watched_files import files_of, folders_of
@@ -36,13 +37,14 @@ _OF_CUDA = re.compile(
 )
 # Headers without device code: of C and C++, of POSIX, and of libraries for hosts.
 _OF_THE_HOST = re.compile(
-    r"[a-z_]+|c?(?:algorithm|bits|complex|ctype|errno|fcntl|fenv|getopt|inttypes|locale|malloc|memory"
-    r"|omp|pthread|setjmp|signal|stdarg|stdatomic|string|strings|time|unistd|wchar|windows|mpi|x86intrin"
+    r"[a-z_]+|ciso646|c?(?:algorithm|bits|complex|ctype|errno|fcntl|fenv|getopt|inttypes|locale|malloc|memory"
+    r"|omp|pthread|setjmp|signal|stdarg|stdatomic|string|strings|time|unistd|wchar|windows|mpi|(?:x86)?intrin"
     r"|immintrin|emmintrin|xmmintrin|nvtx3?|nvToolsExt|nvml|gl\w*|png|zlib|dirent|sched|semaphore"
     r"|direct|io|conio|process)\.h"
     r"|(?:sys|bits|GL|GLFW|arpa|netinet|linux|nvtx3|torch|ATen|c10|boost|Eigen|opencv2?|experimental)/.*"
     r"|helper_(?!math)\w+\.h(?:pp)?|exception\.h|timer\.h|cu(?:blas|fft|sparse|solver|rand|dnn)\w*(?<!_kernel)\.h"
 )
+_UNRESOLVED = re.compile(r"Unresolved extern (?:function|variable) '(\w+)'")
 _REFERENCE = re.compile(r"(texture|surface) is not a template")
 _DECLARED_REFERENCE = re.compile(r"\s*(?:(?:static|extern|const)\s+)*(texture|surface)\s*<")
 _OBJECTS = {
@@ -126,10 +128,23 @@ def explained(message: str) -> str:
 
     >>> explained('identifier "INFINITY" is undefined')
     'identifier "INFINITY" is undefined: #include <math.h>'
+    >>> explained('identifier "TILE" is undefined')
+    'identifier "TILE" is undefined: if it is a macro, give --define TILE=VALUE'
+    >>> explained("ptxas: Unresolved extern function '_Z5otherf'").partition(":")[0]
+    'other is declared and not defined'
     """
     undefined = re.search(r'identifier "(\w+)" is undefined', message)
     if undefined and undefined[1] in HEADER_OF:
         return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
+    if undefined and undefined[1].isupper():
+        return f"{message}: if it is a macro, give --define {undefined[1]}=VALUE"
+    unresolved = _UNRESOLVED.search(message)
+    if unresolved:
+        found = demangled(unresolved[1])
+        return (
+            f"{found.name if found else unresolved[1]} is declared and not defined: include its "
+            "definition, or give a linked program or an object file of nvcc -rdc"
+        )
     message = _REFERENCE.sub(lambda found: _removed(found[1]), message)
     incomplete = re.search(r'incomplete type "(?:const )?(std::\w+)', message)
     if incomplete:

@@ -69,9 +69,9 @@ AFTERLIFE = 1 << 25  # warp instructions that are executed after the first fault
 
 SHADOW_BYTES = 40  # of a cell of global memory: Owner, Reader and Detail of check_blocks.h
 WORD = 4  # bytes of a cell, unless an access of the program is narrower
-# The store of one thread that tells an mbarrier of its bytes: made for the blocks of a cluster,
-# which write each other's memory.
-UNFOLLOWED = {"STAS", "REDAS"}
+# The store of one thread that tells an mbarrier of its bytes, made for the blocks of a cluster,
+# which write each other's memory; and zeros, which a warp writes at once.
+UNFOLLOWED = {"STAS", "REDAS", "UMEMSETS"}
 # What ld.cg and st.cg move: in machine code they are as strong as a flag, which is never as wide.
 DATA_WIDTH = "128"
 # How far behind the load of an atomic loop its compare-and-store stands, in instructions.
@@ -210,7 +210,7 @@ def memory_bytes(bound: BoundLaunch) -> int:
 def follows_shared_memory(translated: Translated) -> bool:
     """True if the checker models everything that orders accesses of this code to shared memory.
 
-    It does not model blocks of a cluster that write each other's shared memory.
+    It does not model blocks of a cluster that write each other's shared memory, and st.bulk.
     """
     kernel = translated.kernel
     return kernel.cluster == (1, 1, 1) and not any(

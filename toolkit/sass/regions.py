@@ -34,6 +34,7 @@ _STORES = {
     "BULK_LOAD",
     "BULK_SHARED",
     "STORE_ASYNC",
+    "SHARED_ZEROS",
 }
 
 

@@ -39,7 +39,7 @@ from toolkit.machine_code.instruction import (
 from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
-from toolkit.sass.isa.memory import is_of_matrices, width
+from toolkit.sass.isa.memory import is_of_matrices, is_wide, width
 from toolkit.sass.isa.registry import is_predicate
 from toolkit.sass.isa.slots import matrix_columns
 from toolkit.sass.isa.texture import TEXTURES, channels_written
@@ -222,13 +222,13 @@ def _unit_of(opcode: str, modifiers: tuple[str, ...]) -> Unit:
 def _written(instruction: Instruction) -> int:
     """Registers that a load or a shuffle writes."""
     if instruction.opcode in _MOVES:
-        return 1
+        return 2 if "U4TO8" in instruction.modifiers else 1
     if instruction.opcode in TEXTURES:
         return channels_written(instruction)
     writes = instruction.opcode.startswith(("LD", "ATOM", "SULD"))
     if not writes or instruction.opcode in _CONSTANT | {"LDGSTS", "LDGDEPBAR"}:
         return 0
-    return _words(instruction)
+    return width(instruction) // 4 if is_wide(instruction) else _words(instruction)
 
 
 def _operands(instruction: Instruction) -> list[int]:
@@ -239,7 +239,8 @@ def _operands(instruction: Instruction) -> list[int]:
         return []  # how many clocks its operands take is part of those that were measured
     found: list[int] = []
     has_result = instruction.opcode.startswith(("LD", "ATOM")) or instruction.opcode in _MOVES
-    for operand in instruction.operands:
+    halves = has_result and is_wide(instruction)
+    for operand in instruction.operands[halves:]:
         if isinstance(operand, Address):
             for register in operand.registers:
                 if register.file == "R" and register.index != RZ:
@@ -259,6 +260,8 @@ def _words(instruction: Instruction) -> int:
     """Registers of one operand."""
     if is_of_matrices(instruction):
         return width(instruction) // 4
+    if is_wide(instruction):
+        return 4  # two operands have a half each
     return next((int(m) // 32 for m in instruction.modifiers if m in ("64", "128")), 1)
 
 

@@ -1,4 +1,4 @@
-"""Compile the kernels of the census with nvcc, one file after the other.
+"""Compile the kernels of the census with nvcc, as many files at once as the machine has cores.
 
 What a compiler refuses for an architecture, a function that it does not have or a combination of
 modifiers, is left out.
@@ -6,8 +6,10 @@ modifiers, is left out.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from analysis.errors import CompileError, UnavailableError
@@ -20,14 +22,16 @@ MOST_ATTEMPTS = 40  # a parser of PTX stops at the first error
 def build(folder: Path, architectures: list[str]) -> int:
     """Write cubins, unless they are there, as NAME.ARCH.cubin; returns how many were made."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = 0
-    for arch in architectures:
-        for source in sources(arch):
-            target = folder / f"{source.name}.{arch}.cubin"
-            if not target.exists():
-                _compile(source, arch, target)
-                made += 1
-    return made
+    missing = [
+        (source, arch, target)
+        for arch in architectures
+        for source in sources(arch)
+        if not (target := folder / f"{source.name}.{arch}.cubin").exists()
+    ]
+    missing.sort(key=lambda x: x[0].name != "library.cu")  # it takes longest
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda x: _compile(*x), missing))
+    return len(missing)
 
 
 def _compile(source: Source, arch: str, target: Path) -> None:

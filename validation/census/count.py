@@ -6,7 +6,9 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from analysis.errors import ToolkitError
 from toolkit.machine_code.decode import decode
@@ -40,6 +42,22 @@ class Form:
         return tensor_core_refusal(self.opcode) is not None
 
 
+def taken(folder: Path) -> Census:
+    """The census of all cubins below a folder, with as many processes as the machine has cores."""
+    paths = sorted(folder.rglob("*.cubin"), key=lambda x: (-x.stat().st_size, x))
+    whole = Census()
+    with ProcessPoolExecutor() as pool:
+        for one in pool.map(_of_file, paths, [str(x.relative_to(folder)) for x in paths]):
+            whole.join(one)
+    return whole
+
+
+def _of_file(path: Path, label: str) -> Census:
+    found = Census()
+    found.add(label, path.read_bytes())
+    return found
+
+
 def form_of(words: str, operands: str) -> Form:
     """Form of an instruction as nvdisasm prints it."""
     text = _NAME.sub("N", operands.replace(".reuse", ""))
@@ -50,13 +68,15 @@ def form_of(words: str, operands: str) -> Form:
 class Census:
     """Kernels by architecture, and the forms seen, each with the kernels that have it.
 
-    `refused` says why the simulator does not execute a form; what is not in it is known.
+    `refused` says why the simulator does not execute a form, on one of its architectures or more;
+    what is not in it is known.
     """
 
     kernels: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     seen: dict[Form, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
     refused: dict[Form, str] = field(default_factory=dict)
     examples: dict[Form, str] = field(default_factory=dict)
+    judged: set[tuple[str, Form]] = field(default_factory=set)
 
     def add(self, label: str, image: bytes) -> None:
         """Count the kernels of a cubin; `label` tells it from other cubins."""
@@ -67,9 +87,20 @@ class Census:
             if function["function-name"] in kernels:
                 kernel = f"{label}:{function['function-name']}"
             for form, records in _forms(function["sass-instructions"]).items():
-                if form not in self.seen:
+                if (arch, form) not in self.judged:
                     self._judge(form, records, file.capability)
+                    self.judged.add((arch, form))
                 self.seen[form].add((arch, kernel))
+
+    def join(self, other: Census) -> None:
+        """Add what another census counted in other cubins."""
+        for arch, kernels in other.kernels.items():
+            self.kernels[arch] |= kernels
+        for form, users in other.seen.items():
+            self.seen[form] |= users
+        self.refused = other.refused | self.refused
+        self.examples = other.examples | self.examples
+        self.judged |= other.judged
 
     def _judge(self, form: Form, records: list[Mapping[str, str]], capability: int) -> None:
         try:
@@ -86,12 +117,18 @@ class Census:
         ]
         return sorted(found, key=lambda x: (-x[2], x[0]))
 
+    def forms(self, arch: str) -> list[Form]:
+        """Forms that kernels of an architecture have."""
+        return sorted(form for known, form in self.judged if known == arch)
+
     def lines(self) -> list[str]:
         """The census as text: kernels, forms, and what is not executed, ranked by kernels."""
         known = len(self.seen) - len(self.refused)
         theirs = sum(form.is_of_tensor_memory for form in self.refused)
         lines = [
-            f"{arch:7} {len(kernels):>6,} kernels" for arch, kernels in sorted(self.kernels.items())
+            f"| {arch} | {len(kernels):,} | {len(forms := self.forms(arch)):,} "
+            f"| {sum(form in self.refused for form in forms)} |"
+            for arch, kernels in sorted(self.kernels.items(), key=lambda x: int(x[0][3:]))
         ]
         lines.append(
             f"{len({form.words for form in self.seen}):,} opcodes with modifiers in "

@@ -4,13 +4,15 @@
 repositories of repositories.toml, each in a folder of its last name. A second run goes on where the
 record ends. `--table` prints the record as a table.
 
-Arguments are made up: 2^18 elements behind each pointer, small numbers for values. "Executes" means
-that no construct is refused; an access outside of the made-up arrays is a column of its own.
+Block and shared memory are those of the launch in the file, if it tells them. Arguments are made
+up: 2^18 elements behind each pointer, small numbers for values. "Executes" means that no construct
+is refused; an access outside of the made-up arrays is a column of its own.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +25,8 @@ import numpy as np
 from analysis.errors import LaunchError, ToolkitError, UnsupportedError
 from toolkit import simulate
 from toolkit.launch.element_types import is_real, type_named
+from toolkit.launch.host_code import HostLaunch
+from toolkit.launch.proposed import SourceLaunches
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.kernel import Kernel
@@ -33,6 +37,7 @@ from validation.public_sources.names import candidates
 
 ARCH = "sm_90"
 ELEMENTS = 2**18
+SHARED_BYTES = 16384
 MOST_INSTRUCTIONS = 5_000_000
 MOST_NAMES = 3  # instantiations of a template that are tried
 _LIMIT = "did not end within"  # in the message of a launch that exceeds them
@@ -68,11 +73,13 @@ def take(
     *,
     only: Sequence[str] = (),
     cubins: Path | None = None,
+    includes: Sequence[Path] = (),
     part: tuple[int, int] = (0, 1),
 ) -> None:
     """Append a row for each kernel that the record lacks.
 
     `part` (k, n) takes the kernels of every n-th file from file k on: n processes share the work.
+    `includes` are folders of headers for nvcc alone, such as PyTorch's.
     """
     known = {(row["repository"], row["file"], row["kernel"]) for row in rows_of(record)}
     if cubins is not None:
@@ -89,7 +96,7 @@ def take(
         for kernel in launched_kernels(path):
             if (repository.name, file, kernel.name) in known:
                 continue
-            row = _row(repository, file, kernel, cubins)
+            row = _row(repository, file, kernel, cubins, includes)
             with record.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(asdict(row)) + "\n")
 
@@ -100,14 +107,20 @@ def rows_of(record: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
 
 
-def _row(repository: Path, file: str, kernel: Launched, cubins: Path | None) -> Row:
+def _row(
+    repository: Path, file: str, kernel: Launched, cubins: Path | None, includes: Sequence[Path]
+) -> Row:
     text = kernel.path.read_text(encoding="utf-8", errors="replace")
-    options = ["-lineinfo", *_folders(repository)]
-    untouched, image = _by_nvcc(kernel.path, text, options, cubins, f"{repository.name}+{file}")
+    options = ["-lineinfo", *_folders(repository, file)]
+    of_nvcc = [*options, *(f"-I{one}" for one in includes)]
+    untouched, image = _by_nvcc(kernel.path, text, of_nvcc, cubins, f"{repository.name}+{file}")
     symbols = cubin_file(image).kernels if image else []
-    side = side_of(kernel.path, text)
+    folders = [Path(one.removeprefix("-I")) for one in options if one.startswith("-I")]
+    side = side_of(kernel.path, text, folders)
+    host = SourceLaunches(text, side.file, kernel.path.parent, folders=folders)
+    launches = [one for one in host.launches if one.kernel == kernel.name]
     found, error, seconds, name = None, None, 0.0, None
-    for one in list(dict.fromkeys(candidates(kernel, side, symbols)))[:MOST_NAMES]:
+    for one in list(dict.fromkeys(candidates(kernel, side, symbols, launches)))[:MOST_NAMES]:
         started = time.perf_counter()
         try:
             found = compile_cubin(
@@ -128,8 +141,9 @@ def _row(repository: Path, file: str, kernel: Launched, cubins: Path | None) -> 
         found = replace(found, source=sources)
         twin = _twin(found, image, symbols)
         made = found.declared or signature(sources, kernel.name)
-        executes, first = _executed(found, made)
-        outputs = "no cubin of nvcc" if twin is None else _compared(first, twin, made)
+        launch = next((one for one in launches if one.name == name), None)
+        executes, first = _executed(found, made, launch)
+        outputs = "no cubin of nvcc" if twin is None else _compared(first, twin, made, launch)
     return Row(
         repository=repository.name,
         file=file,
@@ -145,13 +159,21 @@ def _row(repository: Path, file: str, kernel: Launched, cubins: Path | None) -> 
     )
 
 
-def _folders(repository: Path) -> list[str]:
+def _folders(repository: Path, file: str) -> list[str]:
     """Folders of headers that the repository's own build names.
 
-    gpu-rodinia takes helper_cuda.h from the samples, where they are unpacked beside it.
+    gpu-rodinia takes helper_cuda.h from the samples, where they are unpacked beside it. LeetCUDA
+    has CUTLASS as a submodule, where it is unpacked.
     """
     samples = repository.parent / "cuda-samples"
-    places = {"cuda-samples": [repository / "Common"], "gpu-rodinia": [samples / "Common"]}
+    places = {
+        "cuda-samples": [repository / "Common"],
+        "gpu-rodinia": [samples / "Common"],
+        "LeetCUDA": [
+            repository.joinpath(*Path(file).parts[:2], "utils"),
+            repository / "third-party/cutlass/include",
+        ],
+    }
     return [f"-I{one}" for one in places.get(repository.name, []) if one.is_dir()]
 
 
@@ -191,16 +213,18 @@ def _twin(kernel: Kernel, image: bytes | None, symbols: Sequence[str]) -> Kernel
         return None
 
 
-def _executed(kernel: Kernel, declared: Any) -> tuple[str, Any]:
+def _executed(kernel: Kernel, declared: Any, launch: HostLaunch | None) -> tuple[str, Any]:
     """What happened, and the outputs."""
     grid, block = _geometry(kernel)
+    block = launch.block if launch and launch.block else block
+    shared = launch.shared_bytes if launch else None
     try:
         found = simulate(
             kernel,
             grid=grid,
             block=block,
             arguments=_arguments(kernel, declared),
-            dynamic_shared_bytes=16384,
+            dynamic_shared_bytes=shared or SHARED_BYTES,
             max_instructions=MOST_INSTRUCTIONS,
             predict=False,
             workers=1,  # blocks that race write in the same order
@@ -245,8 +269,8 @@ def _arguments(kernel: Kernel, declared: Any) -> list[Any]:
     return made
 
 
-def _compared(first: Any, twin: Kernel, declared: Any) -> str:
-    executes, second = _executed(twin, declared)
+def _compared(first: Any, twin: Kernel, declared: Any, launch: HostLaunch | None) -> str:
+    executes, second = _executed(twin, declared, launch)
     if first is None or second is None:
         return "-" if first is None and second is None else f"nvcc's cubin: {executes}"
     pairs = list(zip(first, second, strict=True))
@@ -265,7 +289,8 @@ def _apart(side: Any, name: str, error: str | None, executes: str) -> str | None
 
     needed = reached(side.items, roots)[0]
     code = b" ".join(item.text for item in needed).decode(errors="replace")
-    includes = " ".join(item.text.decode(errors="replace") for item in side.missing)
+    text = side.contents[side.file].decode(errors="replace")
+    includes = " ".join(re.findall(r"#[ \t]*include[ \t]*\S+", text))
     for reason, marks in APART.items():
         if any(mark in code or mark in includes for mark in marks):
             return reason

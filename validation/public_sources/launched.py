@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,9 +39,9 @@ def launched_kernels(path: Path) -> Iterator[Launched]:
             yield Launched(path=path, name=name, forms=tuple(written), is_template=any(templates))
 
 
-def side_of(path: Path, text: str) -> DeviceSide:
-    """The file, cut, with its own headers."""
-    return device_side(text, name=path.name, kernel=None, folder=path.parent, folders=[])
+def side_of(path: Path, text: str, folders: Sequence[Path] = ()) -> DeviceSide:
+    """The file, cut, with its own headers, beside it or in `folders`."""
+    return device_side(text, name=path.name, kernel=None, folder=path.parent, folders=list(folders))
 
 
 def _definitions(side: DeviceSide, name: str) -> list[bool]:

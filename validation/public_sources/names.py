@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tree_sitter import Node
 
-from toolkit.launch.proposed import SourceLaunches
+from toolkit.launch.host_code import HostLaunch
 from toolkit.machine_code.device_side import DeviceSide
 from toolkit.machine_code.left_out import ItemKind
 from validation.public_sources.launched import Launched
@@ -26,15 +26,16 @@ _DEFAULTS = {"bool": "true"}
 _NUMBERS = ("32", "8")  # sizes of tiles and blocks that most templates take
 
 
-def candidates(kernel: Launched, side: DeviceSide, symbols: Sequence[str]) -> Iterator[str]:
+def candidates(
+    kernel: Launched, side: DeviceSide, symbols: Sequence[str], launches: Sequence[HostLaunch]
+) -> Iterator[str]:
     """Names to try, the likeliest first: those in machine code, in launches, then guesses."""
     if not kernel.is_template:
         yield kernel.name
         return
     yield from _in_machine_code(kernel.name, symbols)
     text = side.contents[side.file].decode()
-    launches = SourceLaunches(text, side.file, kernel.path.parent).launches
-    yield from (one.name for one in launches if one.kernel == kernel.name and one.name)
+    yield from (one.name for one in launches if one.name)
     yield from (
         form for form in (_resolved(one, text) for one in kernel.forms) if _is_literal(form)
     )

@@ -795,7 +795,7 @@ def test_a_file_is_told_from_a_rung():
         ),
         (
             "template.cu -g 1 -b 1",
-            "template.cu holds no kernel, only t<...> (a template needs its arguments: ",
+            "template.cu holds no kernel, only t<...>: give -k 't<",
         ),
         ("tield -s 64", "unknown variant 'tield': did you mean 'tiled'? (known: "),
         ("tiled:tile=5 -s 64", "tiled: tile = 5 is not legal: choose one of 8, 16, 32"),

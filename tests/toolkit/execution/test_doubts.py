@@ -63,6 +63,10 @@ def of_host(tmp_path: Path, allocate: str) -> Execution:
             "Do not trust the time: in is managed memory",
         ),
         (
+            "cudaMallocManaged(&out, 4 * n), cudaMallocManaged(&in, 4 * n)",
+            "Do not trust the time: out and in are managed memory, and the model has them",
+        ),
+        (
             "cudaHostAlloc(&out, 4 * n, cudaHostAllocMapped), cudaMalloc(&in, 4 * n)",
             "Do not trust the time: out is memory of the host",
         ),

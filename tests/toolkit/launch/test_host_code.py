@@ -210,6 +210,11 @@ def test_each_call_of_the_function_that_launches_is_a_launch():
         ("template <typename T> __global__ void t(T *x) {}", "t<Real>", "t<float>"),
         ("template <int N = 3> __global__ void t(float *x) {}", "t", "t<>"),
         ("template <int N> __global__ void t(float *x) {}", "t<argc>", None),
+        (
+            "template <int M, // rows, 8\n int N = 4 // 1, 4\n> __global__ void t(float *x) {}",
+            "t<8 /* rows */, 2>",
+            "t<8, 2>",
+        ),
         ("enum W { UP = 0, AT }; template <W w> __global__ void t(float *x) {}", "t<UP>", "t<UP>"),
         ("namespace ns { __global__ void t(float *x) {} }", "ns::t", "ns::t"),
     ],
@@ -220,6 +225,15 @@ def test_the_instantiation_is_that_of_the_launch(kernel, launch, name):
         int main(int argc, char **argv) {{ float *x; cudaMalloc(&x, 4); {launch}<<<1, 1>>>(x); }}"""
     (found,) = launches(text)
     assert found.name == name
+
+
+@pytest.mark.parametrize("value", ["std::bool_constant<true>{}", "std::bool_constant<true>()"])
+def test_a_constant_that_is_passed_as_a_type_names_the_instantiation(value):
+    text = f"""template <typename T, bool B>
+        __global__ void k(T *x, std::bool_constant<B>) {{ x[0] = B; }}
+        int main() {{ double *x; cudaMalloc(&x, 8); k<<<1, 1>>>(x, {value}); }}"""
+    (found,) = launches(text)
+    assert found.name == "k<double, true>"
 
 
 def test_the_types_of_parameters_are_plain():

@@ -152,6 +152,5 @@ def test_a_template_that_nobody_instantiates_is_refused_with_its_parameters():
     )
     said = refusal(InputError, known.chosen, None)
     assert said == (
-        "a.cu holds no kernel, only k<...> (a template needs its arguments: -k 'k<T, N>' with a "
-        "type or number for T and N)"
+        "a.cu holds no kernel, only k<...>: give -k 'k<T, N>' with a type or number for T and N"
     )

@@ -1,12 +1,17 @@
 """Barriers in shared memory and bulk copies, one instruction at a time."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from analysis.errors import LaunchError
 from tests.probe import buffer_of, holding, probe
+from toolkit import simulate
 from toolkit.launch.tensor_map import MAP_BYTES, MapTiling
+from toolkit.sass.machine import MISALIGNED, OUT_OF_BOUNDS
 from toolkit.sass.tensor_maps import DESCRIPTION, MARK, description
+from validation import recordings
 
 LANES = np.arange(32)
 AT = 64  # where the barrier is, in UR4
@@ -28,6 +33,23 @@ def pending(high):
 
 
 BEGIN = "SYNCS.EXCH.64 URZ, [UR4], UR6; "
+
+
+@pytest.mark.parametrize("words", [0, 1, 5])
+def test_zeros_of_shared_memory(words):
+    """UMEMSETS writes words of 64 bits, once a warp."""
+    before = holding(UR4=64, UR5=words, R2=64 + 4 * LANES, R3=LANES + 1)
+    after = run("STS [R2], R3; UMEMSETS.64 URZ, [UR4], UR5; LDS R8, [R2]", before)
+    np.testing.assert_array_equal(after.r[8], np.where(2 * words > LANES, 0, LANES + 1))
+
+
+@pytest.mark.parametrize(
+    ("at", "words", "kind"),
+    [(4, 1, MISALIGNED), (4096, 1, OUT_OF_BOUNDS), (64, 512, OUT_OF_BOUNDS)],
+)
+def test_zeros_outside_of_shared_memory_are_a_fault(at, words, kind):
+    with pytest.raises(LaunchError, match=f"fault of kind {kind}"):
+        run("UMEMSETS.64 URZ, [UR4], UR5", holding(UR4=at, UR5=words))
 
 
 def test_lanes_arrive_one_after_the_other():
@@ -56,6 +78,63 @@ def test_what_an_arrival_counts(arrival, left):
     before.r[2] = 7
     after = run(f"{BEGIN}{arrival}; LDS.64 R8, [UR4]", before, lanes=1)
     assert pending(after.r[9][0]) == left
+
+
+TOGETHER = """
+__global__ void k(unsigned *states, unsigned lanes, int per_lane, int count, int drops) {
+    __shared__ unsigned long long barrier;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1000;" :: "r"(at));
+    __syncthreads();
+    unsigned long long state = 0;
+    const int n = per_lane ? count + threadIdx.x : count;
+    if (lanes >> threadIdx.x & 1) {
+        if (drops)
+            asm volatile("mbarrier.arrive_drop.noComplete.shared.b64 %0, [%1], %2;"
+                         : "=l"(state) : "r"(at), "r"(n) : "memory");
+        else
+            asm volatile("mbarrier.arrive.noComplete.shared.b64 %0, [%1], %2;"
+                         : "=l"(state) : "r"(at), "r"(n) : "memory");
+    }
+    states[2 * threadIdx.x] = (unsigned)state;
+    states[2 * threadIdx.x + 1] = state >> 32;
+}"""
+RECORDED = Path(__file__).parent / "recorded/arrivals_together_sm_90.json"
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
+def test_states_of_arrivals_that_complete_nothing_are_those_of_an_h200(arch):
+    for row in recordings.read(RECORDED):
+        given = [np.int32(row[name]) for name in ("per_lane", "count", "drops")]
+        states = simulate(
+            TOGETHER,
+            grid=1,
+            block=32,
+            arguments=[np.zeros(64, np.uint32), np.uint32(row["lanes"]), *given],
+            arch=arch,
+            predict=False,
+        ).outputs[0]
+        active = [lane for lane in LANES if row["lanes"] >> lane & 1]
+        assert states[0::2][active].tolist() == row["masks"]
+        assert states[1::2][active].tolist() == row["uppers"]
+
+
+@pytest.mark.parametrize("drops", ["", ".OPTOUT"])
+@pytest.mark.parametrize("lanes", [0xFFFFFFFF, 0x5A5A1234, 0x80000000])
+@pytest.mark.parametrize("counts", [LANES * 0 + 3, LANES + 1, LANES % 3 + 1])
+def test_lanes_of_one_count_arrive_together(counts, lanes, drops):
+    """The result has the mask of those lanes, and the count that lacked before all of them."""
+    before = holding(UR4=AT, R2=counts, **begun(1000))
+    arrive = f"SYNCS.ARRIVE.TRANS64.TMASK{drops}.ART0 R4, [UR4], R2"
+    after = run(BEGIN + f"{arrive}; LDS.64 R8, [UR4]", before, lanes=lanes)
+    lacking = 1000
+    active = [lane for lane in LANES if lanes >> lane & 1]
+    for count in dict.fromkeys(counts[active]):
+        group = [lane for lane in active if counts[lane] == count]
+        assert {int(after.r[4][lane]) for lane in group} == {sum(1 << int(x) for x in group)}
+        assert {pending(after.r[5][lane]) for lane in group} == {lacking}
+        lacking -= int(count) * len(group)
+    assert {pending(after.r[9][lane]) for lane in active} == {lacking}
 
 
 @pytest.mark.parametrize(("count", "phases"), [(32, 1), (16, 2), (64, 0)])

@@ -9,6 +9,7 @@ from tests.probe import FULL, State, buffer_of, holding, probe
 from tests.refusals import refusal
 from toolkit import simulate
 from toolkit.sass.core.binding import COUNT
+from toolkit.sass.machine import MISALIGNED
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW
 
 LANES = np.arange(32)
@@ -62,6 +63,45 @@ def test_stores_of_rz_write_zeros():
     buffer, state = pointing(noise(), LANES * 16)
     probe("STG.E.128 [R2.64], RZ", state, buffers=[buffer])
     assert not buffer.data[:512].any()
+
+
+WHOLE, PARTS = 0xFF, (0xFF, 0x81, 0xF0, 0x0F, 0x7F, 0x24)
+
+
+@pytest.mark.parametrize("mask", PARTS)
+@pytest.mark.parametrize("opcode", ["LDG.E.ENL2", "LD.E.NA.EFL2", "LDG.E.ELL2"])
+def test_a_load_of_256_bits_is_two_of_128(opcode, mask):
+    """The words of the mask are written, those of each half from its register on."""
+    buffer, state = pointing(noise(), LANES * 32)
+    wide = probe(f"{opcode}.256 R12, R8, [R2.64+0x20], {mask:#x}", state, buffers=[buffer])
+    text = "LDG.E.128 R8, [R2.64+0x20]\nLDG.E.128 R12, [R2.64+0x30]"
+    narrow = probe(text, state, buffers=[buffer]).r[8:16]
+    wanted = state.r.copy()
+    for first in (0, 4):
+        words = [first + k for k in range(4) if mask >> first + k & 1]
+        wanted[8 + first : 8 + first + len(words)] = narrow[words]
+    np.testing.assert_array_equal(wide.r, wanted)
+
+
+def test_a_store_of_256_bits_is_two_of_128():
+    rng = np.random.default_rng()
+    data = {f"R{n}": rng.integers(0, 1 << 32, 32) for n in range(8, 16)}
+    wide, state = pointing(noise(), LANES * 64, **data)
+    probe("STG.E.ENL2.256 [R2.64+0x20], R8, R12", state, buffers=[wide], lanes=0x0FF0FF01)
+    narrow, state = pointing(noise(), LANES * 64, **data)
+    text = "STG.E.128 [R2.64+0x20], R8\nSTG.E.128 [R2.64+0x30], R12"
+    probe(text, state, buffers=[narrow], lanes=0x0FF0FF01)
+    written = np.zeros(4096, bool)
+    for lane in LANES[[bool(0x0FF0FF01 >> k & 1) for k in LANES]]:
+        written[64 * lane + 32 : 64 * lane + 64] = True
+    np.testing.assert_array_equal(wide.data[:4096][written], narrow.data[:4096][written])
+    assert count_of("STG.E.ENL2.256 [R2.64], RZ, R8", state, buffers=[narrow])["sectors"] == 32
+
+
+def test_a_misaligned_access_of_256_bits_is_a_fault():
+    buffer, state = pointing(noise(), LANES * 16)
+    with pytest.raises(LaunchError, match=f"fault of kind {MISALIGNED}"):
+        probe("LDG.E.ENL2.256 R12, R8, [R2.64]", state, buffers=[buffer])
 
 
 def test_the_address_is_a_sum_of_register_uniform_register_and_offset():

@@ -48,6 +48,17 @@ def test_random_products_are_those_of_a_gpu(name):
     assert list(random_products.of_forms([FORMS[name]])) == wanted
 
 
+@pytest.mark.parametrize("arch", ["sm_100", "sm_120"])
+@pytest.mark.parametrize("name", [name for name in FORMS if "_b1_" in name])
+def test_products_of_bits_that_are_made_of_bytes_are_the_same(name, arch):
+    """From sm_100 on; integer sums are exact, so that all architectures have the same bits."""
+    form = FORMS[name]
+    for kind in random_products.classes(form):
+        given = random_products.operands(form, kind, 1_000)
+        sums = [random_products.of_simulator(form, given, one) for one in ("sm_90", arch)]
+        np.testing.assert_array_equal(*sums)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sampled(list(FORMS), lambda name: FORMS[name].family))
 def test_a_gpu_multiplies_as_the_simulator(name):

@@ -20,12 +20,10 @@ def test_the_written_list_is_the_registry():
         ("UTCBAR [UR4], URZ", "sm_100a"),
         ("HMMA.SP.16832.F32 R8, R4, R8, RZ, R0, 0x0", "sparse matrices"),
         ("IMMA.SP.16864.S8.S8 R8, R4.ROW, R8.COL, RZ, R0, 0x0", "sparse matrices"),
-        ("HMMA.884.F32.F32.STEP0 R12, R8.ROW, R10.COL, R12", "mma.m16n8k8"),
         ("QMMA.16832.F32.E2M1.E2M1 R12, R12, R16, R20", "4 and 6 bits"),
         ("OMMA.SF.16864.F32.E2M1.E2M1.UE8 R12, R12, R16, R20, R2, R3", "block scales"),
         ("QMMA.16832.F32.E4M3.E4M3 R4, R4.ROW, R8.COL, R12", "sm_90"),
         ("HMMA.16816.F32 R4, -R4, R8, R12", "registers of a matrix"),
-        ("MOVM.U4TO8.M832 R8, R6", "compile for sm_75 to sm_90"),
         ("HGMMA.SP.64x8x32.F32 R24, gdesc[UR8], RZ, !UPT, R28, 0x0, gsb0", "sparse matrices"),
     ],
 )

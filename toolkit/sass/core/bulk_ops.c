@@ -328,6 +328,17 @@ OPERATION(BULK_LOAD) { run_of_bytes(core, w, i, TO_SHARED); }
 OPERATION(BULK_STORE) { run_of_bytes(core, w, i, TO_GLOBAL); }
 OPERATION(BULK_SHARED) { run_of_bytes(core, w, i, WITHIN_SHARED); }
 
+/* UMEMSETS: s[0] where to, s[1] how many words of 64 bits. */
+OPERATION(SHARED_ZEROS) {
+    enum { UNIT_OF_ZEROS = 8 };
+    const u64 address = word_of(w, i, 0, 0), bytes = (u64)word_of(w, i, 1, 0) * UNIT_OF_ZEROS;
+    if (!m || !bytes || !check_shared(core, w, address, bytes, UNIT_OF_ZEROS, 1)) return;
+    Block *b = block_at(core, address);
+    memset(b->shared + offset_at(address), 0, bytes);
+    mark_bytes(b, offset_at(address), (u32)bytes, 1);
+    core->changes++;
+}
+
 /* UTMACMDFLUSH: the stores since the last one are a group. */
 OPERATION(BULK_GROUP) {
     w->bulk_groups++;

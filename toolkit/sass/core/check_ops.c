@@ -64,12 +64,13 @@ static int is_of_matrices(const Ins *i) {
 
 /* Registers of one operand. */
 static u32 words_of(const Ins *i) {
+    if (i->width == WIDE_BYTES) return HALF_WORDS;
     return is_of_matrices(i) ? i->aux : i->width > WORD ? i->width / WORD : 1;
 }
 
 static u32 words_of_source(const Ins *i, int k) {
     if (is_mma(i)) return k < 3 ? mma_field(i, MMA_OF_A + 8 * (u32)k) : 1;
-    return k == 2 ? words_of(i) : 1;
+    return k == 2 || (k == 3 && i->width == WIDE_BYTES) ? words_of(i) : 1;
 }
 
 /* Accesses that fault are told, and dropped: the launch goes on, so that the next ones are found too. */
@@ -343,7 +344,7 @@ void check_use(Worker *c, const Warp *w, const Ins *i, u32 m) {
     for (int k = 0; k < SOURCES && !moved; k++)
         for (u32 n = 0; n < words_of_source(i, k); n++) report_use(c, w, i->s[k] + n, m);
     for (u32 n = 0; n < (is_mma(i) ? mma_field(i, MMA_OF_D) : words_of(i)); n++) clear_suspect(c, w, i->d[0] + n, m);
-    clear_suspect(c, w, i->d[1], m);
+    for (u32 n = 0; n < (i->width == WIDE_BYTES ? HALF_WORDS : 1); n++) clear_suspect(c, w, i->d[1] + n, m);
     if (!(copy.lanes & m)) return;
     Suspect *to = suspect_of(c, w, i->d[0]);
     c->checker->suspects[w->index] += !to->lanes;

@@ -214,7 +214,7 @@ int follow_access(Follow *f) {
     case OP_ATOMIC: follow_atomic(f); return 1;
     case OP_COPY_ASYNC: follow_copy(f); return 1;
     case OP_TENSOR_LOAD: case OP_TENSOR_STORE: case OP_BULK_LOAD: case OP_BULK_STORE: case OP_BULK_SHARED:
-    case OP_STORE_ASYNC:
+    case OP_STORE_ASYNC: case OP_SHARED_ZEROS:
         follow_bulk(f);
         return 1;
     case OP_TEXTURE: case OP_TEXTURE_QUERY: case OP_SURFACE_LOAD: case OP_SURFACE_STORE: case OP_SURFACE_REDUCE:

@@ -102,3 +102,22 @@ OPERATION(MATRIX_TRANSPOSE) {
     }
     memcpy(DESTINATION, x, sizeof x);
 }
+
+/* Elements of 4 bits, 8 in each lane, four lanes to a row of 32; d[0] has columns 0 to 15 of it as bytes, 4 in
+ * each lane, and the register behind it the others, as a product of bytes reads them. */
+OPERATION(MATRIX_WIDEN) {
+    enum { LANES_OF_ROW = 4, BYTES_OF_WORD = 4, NIBBLES_OF_WORD = 8, COLUMNS_OF_WORD = 16 };
+    if (!is_whole_warp(core, w, m)) return;
+    SOURCE(a, 0);
+    u32 x[2][LANES];
+    for (u32 half = 0; half < 2; half++)
+        for (u32 l = 0; l < LANES; l++) {
+            x[half][l] = 0;
+            for (u32 n = 0; n < BYTES_OF_WORD; n++) {
+                const u32 column = COLUMNS_OF_WORD * half + BYTES_OF_WORD * (l % LANES_OF_ROW) + n;
+                const u32 from = a[l / LANES_OF_ROW * LANES_OF_ROW + column / NIBBLES_OF_WORD];
+                x[half][l] |= (from >> 4 * (column % NIBBLES_OF_WORD) & 15) << 8 * n;
+            }
+        }
+    memcpy(DESTINATION, x, sizeof x);
+}

@@ -22,6 +22,9 @@ typedef struct { u32 expected, pending, phase; i32 bytes; } Mbarrier;
 enum { ARRIVE_NONE = 0, ARRIVE_ONE, ARRIVE_SOURCE, ARRIVE_MASK = 3 };
 enum { BYTES_NONE = 0, BYTES_ONE, BYTES_SOURCE, BYTES_CAME, BYTES_MODE_SHIFT = 2 };
 enum { MBARRIER_LEAVE = 1 << 17, MBARRIER_TRYWAIT = 1 << 18, MBARRIER_OF_COPIES = 1 << 19 };
+/* Lanes of one barrier and one count arrive together: d is the upper word before all of them, and in place of the
+ * lower one their mask (measured on an H200). */
+enum { MBARRIER_TOGETHER = 1 << 20 };
 
 /* The block of the cluster that an address of shared memory is in; NULL where there is none. */
 static inline Block *block_at(const Worker *c, u64 address) {

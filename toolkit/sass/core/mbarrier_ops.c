@@ -80,15 +80,21 @@ OPERATION(MBARRIER_ARRIVE) {
     u32 *d = DESTINATION;
     u64 a[LANES], before[LANES];
     if (!mbarriers_of(core, w, i, m, a)) return;
-    for (int l = 0; l < LANES && !core->fault.kind; l++) {
-        if (!(m >> l & 1)) continue;
-        const u32 arrivals = by == ARRIVE_SOURCE ? x[l] : by;
-        const i64 bytes = of == BYTES_SOURCE ? (i64)x[l] : of == BYTES_CAME ? -(i64)x[l] : of;
-        before[l] = read_mbarrier(core, a[l]);
-        check_bytes(core, w, i, l, block_at(core, a[l]), offset_at(a[l]), MBARRIER_BYTES);
-        stream_mbarrier(core, a[l], arrival_word(arrivals, bytes));
-        if (is_followed(core)) check_arrive(core, w, i, l, a[l]);
-        count_down(core, a[l], arrivals, bytes, i->flags & MBARRIER_LEAVE ? arrivals : 0);
+    for (u32 left = m, group; left && !core->fault.kind; left &= ~group) {
+        const int first = __builtin_ctz(left);
+        const u32 alike = LANE_BITS(a[l] == a[first] && x[l] == x[first]);
+        group = i->flags & MBARRIER_TOGETHER ? alike & left : 1u << first;
+        const u64 old = read_mbarrier(core, a[first]);
+        const u32 arrivals = by == ARRIVE_SOURCE ? x[first] : by;
+        const i64 bytes = of == BYTES_SOURCE ? (i64)x[first] : of == BYTES_CAME ? -(i64)x[first] : of;
+        FOR_LANES_OF(group) {
+            before[l] = i->flags & MBARRIER_TOGETHER ? old >> 32 << 32 | group : old;
+            if (core->fault.kind) break;
+            check_bytes(core, w, i, l, block_at(core, a[l]), offset_at(a[l]), MBARRIER_BYTES);
+            stream_mbarrier(core, a[l], arrival_word(arrivals, bytes));
+            if (is_followed(core)) check_arrive(core, w, i, l, a[l]);
+            count_down(core, a[l], arrivals, bytes, i->flags & MBARRIER_LEAVE ? arrivals : 0);
+        }
     }
     if (core->fault.kind) {
         blame(core, w, m);

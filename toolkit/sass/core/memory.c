@@ -121,6 +121,22 @@ static inline u32 narrow_at(const Ins *i, const u8 *p) {
     return i->flags & SIGNED_DATA ? (u32)(as_signed(x << spare) >> spare) : x;
 }
 
+static void read_wide(const Warp *w, const Ins *i, u8 *const *at, u32 m) {
+    for (u32 k = 0, n[2] = {0, 0}; k < WIDE_WORDS; k++) {
+        const u32 half = k / HALF_WORDS;
+        if (!(i->aux >> k & 1)) continue;
+        u32 *d = vector(w, i->d[half]) + n[half]++ * LANES;
+        FOR_LANES_OF(m) d[l] = word_at(at[l] + k * WORD);
+    }
+}
+
+static void write_wide(const Warp *w, const Ins *i, u8 *const *at, u32 m) {
+    for (u32 k = 0; k < WIDE_WORDS; k++) {
+        const u32 *x = RAW(2 + k / HALF_WORDS) + k % HALF_WORDS * LANES;
+        FOR_LANES_OF(m) memcpy(at[l] + k * WORD, &x[l], WORD);
+    }
+}
+
 static void read_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, u32 *d) {
     const u32 words = i->width / WORD;
     if (words == 1 && m == FULL && kind == CONTIGUOUS) {
@@ -168,7 +184,9 @@ ALWAYS_INLINE void move_lanes(Worker *c, Warp *w, const Ins *i, u8 *const *at, u
         else check_written(c, w, i, at, m, owners);
     }
     c->changes += (u32)is_store;
-    if (is_store) write_lanes(i, at, kind, m, RAW(2));
+    if (i->width == WIDE_BYTES && is_store) write_wide(w, i, at, m);
+    else if (i->width == WIDE_BYTES) read_wide(w, i, at, m);
+    else if (is_store) write_lanes(i, at, kind, m, RAW(2));
     else read_lanes(i, at, kind, m, DESTINATION);
 }
 

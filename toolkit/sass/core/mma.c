@@ -3,13 +3,15 @@
 #include <string.h>
 
 #include "floating.h"
+#include "half.h"
 #include "matrix.h"
 #include "operations.h"
 
 enum { MOST_A = MOST_ROWS * 64, MOST_B = 64 * COLUMNS, MOST_SUMS = MOST_ROWS * COLUMNS };
 
 int is_mma(const Ins *i) {
-    return i->op == OP_MMA || i->op == OP_MMA_INTEGER || i->op == OP_MMA_BITS || i->op == OP_MMA_DOUBLE;
+    return i->op == OP_MMA || i->op == OP_MMA_INTEGER || i->op == OP_MMA_BITS || i->op == OP_MMA_DOUBLE ||
+           i->op == OP_MMA_QUADS;
 }
 
 /* Where element 0 of register r of A or B in lane l belongs: A row by row, B column by column beside each
@@ -143,4 +145,60 @@ OPERATION(MMA_DOUBLE) {
         u32 *const d = DESTINATION + 2 * n * LANES;
         FOR_LANES put64(d, l, sums[8 * COLUMNS * (n / 2) + 2 * (u32)l + n % 2]);
     }
+}
+
+/* Lane n of 8 that share a product. */
+static u32 lane_of_quads(u32 quad, u32 n) { return 4 * quad + n % 4 + n / 4 * 16; }
+
+/* Four halves of lane n: A row by row, or B, beside each other in columns. */
+static void gather_quads(const Warp *w, const Ins *i, u32 quad, int is_b, u32 *x) {
+    const int across = (i->aux & (is_b ? QUAD_ROWS_OF_B : QUAD_COLUMNS_OF_A)) != 0;
+    for (u32 n = 0; n < LANES_OF_QUADS; n++)
+        for (u32 k = 0; k < QUAD_LENGTH; k++) {
+            const u32 value = RAW(is_b)[k / 2 * LANES + lane_of_quads(quad, n)] >> 16 * (k % 2) & 0xffff;
+            const u32 line = across ? k + n / 4 * 4 : n, along = across ? n % 4 : k; /* row of A or column of B, K */
+            x[is_b ? along * COLUMNS + line : line * QUAD_LENGTH + along] = value;
+        }
+}
+
+/* Where element e of the two registers of lane n stands in the sums: e is 0 to 3 of halves, else 0 or 1. */
+static u32 place_in_quads(u32 n, u32 e, u32 step, int halves, u32 columns_of_halves) {
+    if (halves) return n * COLUMNS + columns_of_halves + e;
+    const u32 k = 2 * step + e;
+    return ((n & 1) + (k & 2) + n / 4 * 4) * COLUMNS + (k & 4) + (n & 2) + (k & 1);
+}
+
+OPERATION(MMA_QUADS) {
+    if (!is_whole_warp(core, w, m)) return;
+    const u32 step = i->aux >> QUAD_STEP_SHIFT & 3, half = (i->aux & MMA_HALF) != 0;
+    const int halves_of_c = (i->aux & QUAD_HALVES_OF_C) != 0;
+    const u32 columns = 4 * (half ? step : step / 2); /* of four halves: a step of FP32 sums takes half of them */
+    const TensorRule rule = {.a = TENSOR_F16, .b = TENSOR_F16, .half = half, .block = QUAD_LENGTH,
+                             .fraction = (i32)(i->aux >> MMA_FRACTION_SHIFT),
+                             .floor = half ? TENSOR_FLOOR_HALF : TENSOR_FLOOR, .kept = 23};
+    u32 found[QUAD_REGISTERS][LANES] = {{0}};
+    for (u32 quad = 0; quad < QUADS; quad++) {
+        u32 x[LANES_OF_QUADS * QUAD_LENGTH], sums[LANES_OF_QUADS * COLUMNS] = {0};
+        i32 e[2][LANES_OF_QUADS * QUAD_LENGTH];
+        float s[2][LANES_OF_QUADS * QUAD_LENGTH];
+        int special = 0;
+        for (int of_b = 0; of_b < 2; of_b++) {
+            gather_quads(w, i, quad, of_b, x);
+            special |= tensor_decode(TENSOR_F16, x, LANES_OF_QUADS * QUAD_LENGTH, e[of_b], s[of_b]);
+        }
+        for (u32 n = 0; n < LANES_OF_QUADS; n++)
+            for (u32 k = 0; k < (halves_of_c ? 4u : 2u); k++) {
+                const u32 word = RAW(2)[(halves_of_c ? k / 2 : k) * LANES + lane_of_quads(quad, n)];
+                const u32 value = halves_of_c ? word >> 16 * (k % 2) & 0xffff : word;
+                sums[place_in_quads(n, k, step, halves_of_c, columns)] =
+                    halves_of_c && !half ? widened_half(value) : value;
+            }
+        tensor_sums(&rule, LANES_OF_QUADS, COLUMNS, QUAD_LENGTH, e[0], s[0], e[1], s[1], special, sums);
+        for (u32 n = 0; n < LANES_OF_QUADS; n++)
+            for (u32 k = 0; k < (half ? 4u : 2u); k++) {
+                const u32 value = sums[place_in_quads(n, k, step, half, columns)];
+                found[half ? k / 2 : k][lane_of_quads(quad, n)] |= half ? value << 16 * (k % 2) : value;
+            }
+    }
+    memcpy(DESTINATION, found, sizeof found);
 }

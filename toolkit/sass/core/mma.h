@@ -19,6 +19,12 @@ enum {
 /* Ins.imm: a byte for the registers of A, of B, of C, and of D; of rows; and K, of bits in words. */
 enum { MMA_OF_A = 0, MMA_OF_B = 8, MMA_OF_C = 16, MMA_OF_D = 24, MMA_ROWS = 32, MMA_LENGTH = 40 };
 
+/* HMMA.884: four products of 8 x 4 and 4 x 8 elements, one for each quad of lanes and the quad 16 lanes behind it.
+ * An instruction makes two registers of each lane, those of step 0 to 3 (PTX ISA, mma.m8n8k4). Beside the bits
+ * of MMA_HALF and of the fraction, its aux says how A and B lie, the type of C, and the step. */
+enum { QUADS = 4, LANES_OF_QUADS = 8, QUAD_LENGTH = 4, QUAD_REGISTERS = 2 };
+enum { QUAD_COLUMNS_OF_A = 1, QUAD_ROWS_OF_B = 2, QUAD_HALVES_OF_C = 4, QUAD_STEP_SHIFT = 4 };
+
 static inline u32 mma_field(const Ins *i, u32 shift) { return (u32)(i->imm >> shift) & 0xff; }
 
 int is_mma(const Ins *i);

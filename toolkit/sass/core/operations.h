@@ -37,9 +37,9 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 
 #define MEMORY_OPS(OP) OP(LOAD) OP(STORE) OP(LOAD_CONSTANT)
 
-#define MATRIX_OPS(OP) OP(MATRIX_LOAD) OP(MATRIX_STORE) OP(MATRIX_TRANSPOSE)
+#define MATRIX_OPS(OP) OP(MATRIX_LOAD) OP(MATRIX_STORE) OP(MATRIX_TRANSPOSE) OP(MATRIX_WIDEN)
 
-#define MMA_OPS(OP) OP(MMA) OP(MMA_INTEGER) OP(MMA_BITS) OP(MMA_DOUBLE)
+#define MMA_OPS(OP) OP(MMA) OP(MMA_INTEGER) OP(MMA_BITS) OP(MMA_DOUBLE) OP(MMA_QUADS)
 
 #define GMMA_OPS(OP) OP(GMMA) OP(GMMA_ARRIVE) OP(GMMA_WAIT) OP(REGISTERS_TAKE) OP(REGISTERS_GIVE)
 
@@ -50,7 +50,7 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 
 #define BULK_OPS(OP)                                                                         \
     OP(TENSOR_LOAD) OP(TENSOR_STORE) OP(BULK_LOAD) OP(BULK_STORE) OP(BULK_SHARED)            \
-    OP(BULK_GROUP) OP(BULK_WAIT) OP(STORE_ASYNC)
+    OP(BULK_GROUP) OP(BULK_WAIT) OP(STORE_ASYNC) OP(SHARED_ZEROS)
 
 #define WARP_OPS(OP)                                                                      \
     OP(SHFL) OP(VOTE) OP(ELECT) OP(MATCH) OP(REDUX) OP(R2UR) OP(READ_SPECIAL) OP(CLOCK64) \

@@ -122,7 +122,7 @@ void stream_request(Worker *c, const u64 *executed, u32 width, u32 m, u64 space)
     step = last_step(s);
     if (!step) return;
     u32 clocks = fullest_bank(a, width, m);
-    const u32 tags = fullest_tag_bank(line, n), wide = width == 16 ? 4 : 1;
+    const u32 tags = fullest_tag_bank(line, n), wide = width >= 16 ? width / WORD : 1;
     if (clocks < tags) clocks = tags;
     if (clocks < wide) clocks = wide;
     step->clocks = (u16)(step->clocks + clocks);

@@ -27,7 +27,7 @@ from toolkit.sass.isa.slots import Source
 # Ins.aux and Ins.flags of mbarrier.h
 ARRIVALS = numbered("0 1 R")
 BYTES = numbered("0 1 R X", shift=2)
-LEAVE, TRYWAIT, OF_COPIES = 1 << 17, 1 << 18, 1 << 19
+LEAVE, TRYWAIT, OF_COPIES, TOGETHER = 1 << 17, 1 << 18, 1 << 19, 1 << 20
 # and of bulk.h
 MULTICAST, REDUCES = 1, 2
 AXES_BITS = 3
@@ -39,7 +39,7 @@ _REDUCTIONS = "ADD MIN MAX AND OR XOR INC DEC"
 
 @opcode(
     "SYNCS",
-    modifiers="EXCH 64 ARRIVE TRANS64 RED OPTOUT PHASECHK TRYWAIT CCTL IV IVALL "
+    modifiers="EXCH 64 ARRIVE TRANS64 RED TMASK OPTOUT PHASECHK TRYWAIT CCTL IV IVALL "
     + " ".join(f"A{arrivals}T{count}" for arrivals in ARRIVALS for count in BYTES),
 )
 def syncs(i: Lowering) -> None:
@@ -59,13 +59,14 @@ def syncs(i: Lowering) -> None:
 def arrive(i: Lowering, d: Operand, address: Operand, count: Operand) -> None:
     """d, address, count: of arrivals (.AR), of bytes that are to come (.TR) or came (.TX).
 
-    Without .AnTn it is one arrival that announces bytes.
+    Without .AnTn it is one arrival that announces bytes. With .TMASK lanes arrive together, and
+    code that follows tells them apart (`mbarrier.arrive.noComplete`).
     """
     found = next(filter(None, map(_COUNTED.fullmatch, i.modifiers)), None)
     arrivals, of_bytes = found.groups() if found else ("1", "R")
     aux = ARRIVALS[arrivals] | BYTES[of_bytes]
     check_whole(i, count)
-    flags = i.flags({"OPTOUT": LEAVE})
+    flags = i.flags({"OPTOUT": LEAVE, "TMASK": TOGETHER})
     access(i, "MBARRIER_ARRIVE", address, SHARED, [i.u32(count)], d=d, flags=flags, aux=aux)
 
 
@@ -146,6 +147,14 @@ def uniform(i: Lowering, operand: Operand, position: int) -> Source:
         case Register(file="UR"):
             return Source(i.slot(operand))
     i.refuse_operand(operand, "a uniform register")
+
+
+@opcode("UMEMSETS", modifiers="64")
+def umemsets(i: Lowering) -> None:
+    """URZ, [address], words of 64 bits: zeros to shared memory (`st.bulk`)"""
+    match i.operands:
+        case [Register(file="UR", index=255), address, count] if "64" in i.modifiers:
+            i.form("uniform uniform", "SHARED_ZEROS", operands=(address, count))
 
 
 @opcode("STAS", modifiers="64 128")

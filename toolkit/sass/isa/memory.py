@@ -9,7 +9,7 @@ from toolkit.machine_code.instruction import Address, Constant, Instruction, Ope
 from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.integer import TRUE
 from toolkit.sass.isa.registry import Lowering, is_predicate, numbered, on_words, opcode
-from toolkit.sass.isa.slots import Source, refuse
+from toolkit.sass.isa.slots import Source
 
 # Ins.flags of memory.h
 ADDRESS_64, UNIFORM_64, ADDRESS_SIGNED = 1, 2, 4
@@ -21,7 +21,18 @@ GLOBAL, SHARED, LOCAL, CONSTANT, GENERIC = range(5)
 SPACES = {"G": GLOBAL, "S": SHARED, "L": LOCAL, "": GENERIC}  # at the end of an opcode
 
 WIDTHS = (
-    {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "U64": 8, "S64": 8, "F64": 8, "128": 16}
+    {
+        "U8": 1,
+        "S8": 1,
+        "U16": 2,
+        "S16": 2,
+        "64": 8,
+        "U64": 8,
+        "S64": 8,
+        "F64": 8,
+        "128": 16,
+        "256": 32,
+    }
     | {"F32x2": 8, "F16x4": 8, "BF16x4": 8, "F32x4": 16, "F16x8": 16, "BF16x8": 16}  # of atomics
 )
 # What says where a value may be cached or how it is ordered does not change it.
@@ -30,6 +41,8 @@ CACHING = (
     "LTC64B LTC128B LTC256B RO"
 )
 DATA = "U8 S8 U16 S16 64 128 U"
+WIDE = "256 ENL2 EFL2 ELL2"  # 256 bits, and how long L2 keeps them (sm_100 and up)
+ALL_WORDS = 0xFF
 SCALES = {"X4": 2, "X8": 3, "X16": 4}
 
 
@@ -178,15 +191,27 @@ def ldgsts(i: Lowering) -> None:
     )
 
 
-@opcode("LD", "LDG", "LDL", modifiers=f"{CACHING} {DATA}")
+@opcode("LD", "LDG", modifiers=f"{CACHING} {DATA} {WIDE}")
+@opcode("LDL", modifiers=f"{CACHING} {DATA}")
 @opcode("LDS", modifiers=DATA)
 def load(i: Lowering) -> None:
-    d, address = i.operands[0], i.operands[-1]
+    """register, address; of .256: upper and lower registers, address [, mask of words]
+
+    The words of the mask fill the registers of each half one after the other.
+    """
+    more: dict[str, Any] = {}
+    match i.operands:
+        case [high, d, Address() as address, *mask] if is_wide(i):
+            check_whole(i, high)
+            words = i.number(mask[0], ALL_WORDS + 1) if mask else ALL_WORDS
+            more = {"d2": high, "aux": words}
+        case [d, *_, address]:
+            pass
     space = SPACES[i.opcode.removeprefix("LD")]
     check_whole(i, d)
     strong = STRONG if is_strong(i) and space in (GLOBAL, GENERIC) else 0
     flags = i.flags(SIGNED_DATA) | strong
-    access(i, "LOAD", address, space, d=d, width=width(i), flags=flags)
+    access(i, "LOAD", address, space, d=d, width=width(i), flags=flags, **more)
 
 
 def is_strong(i: Instruction | Lowering) -> bool:
@@ -194,14 +219,23 @@ def is_strong(i: Instruction | Lowering) -> bool:
     return "STRONG" in i.modifiers or "MMIO" in i.modifiers
 
 
-@opcode("ST", "STG", "STL", modifiers=f"{CACHING} {DATA}")
+@opcode("ST", "STG", modifiers=f"{CACHING} {DATA} {WIDE}")
+@opcode("STL", modifiers=f"{CACHING} {DATA}")
 @opcode("STS", modifiers=DATA)
 def store(i: Lowering) -> None:
-    address, data = i.operands
-    check_whole(i, data)
-    assert isinstance(data, Register)
+    """address, register; of .256 two: the lower and the upper registers"""
+    address, *data = i.operands
+    if len(data) != 1 + is_wide(i):
+        return
     space = SPACES[i.opcode.removeprefix("ST")]
-    access(i, "STORE", address, space, [i.slot(data)], width=width(i))
+    access(i, "STORE", address, space, [stored(i, one) for one in data], width=width(i))
+
+
+def stored(i: Lowering, operand: Operand) -> int:
+    """The slot of a register that is stored as it is."""
+    check_whole(i, operand)
+    assert isinstance(operand, Register)
+    return i.slot(operand)
 
 
 # What an LDSM loads: matrices of 8 x 8 halves, as they are or transposed.
@@ -242,15 +276,15 @@ def is_of_matrices(i: Instruction | Lowering) -> bool:
     return not MATRICES.keys().isdisjoint(i.modifiers)
 
 
-@on_words("MOVM", modifiers="16 MT88 U4TO8 M832 M864")
+@on_words("MOVM", modifiers="16 MT88 U4TO8 M832")
 def movm(i: Lowering) -> None:
-    """d, a: a matrix of 8 x 8 halves, transposed"""
-    if "U4TO8" in i.modifiers:
-        refuse(
-            i.instruction,
-            f"products of bits (BMMA) are made of elements of 4 bits on sm_{i.capability}, which "
-            "is not simulated: compile for sm_75 to sm_90",
-        )
+    """d, a: a matrix of 8 x 8 halves, transposed; .U4TO8: one of 8 x 32 elements, widened to 8 bits
+
+    Compilers emit .U4TO8 from sm_100 on, where products of bits are made of bytes. Both factors are
+    widened alike, so that their sums do not tell how it places the elements.
+    """
+    if i.modifiers == ("U4TO8", "M832"):
+        i.form("d u32", "MATRIX_WIDEN")
     if i.modifiers == ("16", "MT88"):
         i.form("d u32", "MATRIX_TRANSPOSE")
 
@@ -261,6 +295,11 @@ def check_whole(i: Lowering, operand: Operand) -> None:
         case Register(negate=False, absolute=False, invert=False, suffix=()):
             return
     i.refuse_operand(operand, "a whole register")
+
+
+def is_wide(i: Instruction | Lowering) -> bool:
+    """True for 256 bits, in two operands of half of them each."""
+    return "256" in i.modifiers
 
 
 def width(i: Instruction | Lowering) -> int:

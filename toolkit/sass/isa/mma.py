@@ -24,7 +24,11 @@ OF_A, OF_B, OF_C, OF_D, ROWS, LENGTH = range(0, 48, 8)
 COLUMNS = 8
 LANES = 32
 WORD_BITS = 32
-LAYOUTS: tuple[set[tuple[str, ...]], ...] = ({(), ("ROW",)}, {(), ("COL",)}, {()})  # of A, B, C
+Layouts = tuple[set[tuple[str, ...]], ...]
+LAYOUTS: Layouts = ({(), ("ROW",)}, {(), ("COL",)}, {()})  # of A, B, C
+# Of HMMA.884, with its bits of Ins.aux beside HALF and the fraction.
+QUAD_LAYOUTS: Layouts = ({("ROW",), ("COL",)}, {("ROW",), ("COL",)}, {()})
+QUAD_COLUMNS_OF_A, QUAD_ROWS_OF_B, QUAD_HALVES_OF_C, QUAD_STEP_SHIFT = 1, 2, 4, 4
 
 
 def _shapes(names: str) -> dict[str, tuple[int, int]]:
@@ -86,15 +90,37 @@ def hmma(i: Lowering) -> None:
     """sums, A, B, sums so far"""
     refuse_sparse(i)
     if "884" in i.modifiers:
-        refuse(
-            i.instruction,
-            "mma.m8n8k4 of halves is not simulated on sm_75: use mma.m16n8k8, or compile for "
-            "sm_80 and up, where it is made of other instructions",
-        )
+        quads(i)
+        return
     kinds = [x for x in i.modifiers if x in ("BF16", "TF32")] or ["F16"]
     results = [x for x in i.modifiers if x in ("F32", "F16")]
     if len(kinds) == len(results) == 1 and (results == ["F32"] or kinds == ["F16"]):
         real(i, HALVES, (kinds[0], kinds[0]), half=results == ["F16"])
+
+
+def quads(i: Lowering) -> None:
+    """A part of `mma.m8n8k4` on sm_75: two registers of the sums of four products, one each of the
+    lanes l to l + 3 and l + 16 to l + 19. .F32.F16 are the types of the sums and of those so far.
+    """
+    d, *sources = i.operands
+    types = [x for x in i.modifiers if x in ("F32", "F16")]
+    sums = sums_of(i.capability, "F16")
+    if len(sources) != len(QUAD_LAYOUTS) or len(types) != 2 or types == ["F16", "F32"] or not sums:
+        return
+    layouts = [x.suffix if isinstance(x, Register) else () for x in sources]
+    aux = (QUAD_COLUMNS_OF_A if "COL" in layouts[0] else 0) | (
+        QUAD_ROWS_OF_B if "ROW" in layouts[1] else 0
+    )
+    aux |= (QUAD_HALVES_OF_C if types[1] == "F16" else 0) | (HALF if types[0] == "F16" else 0)
+    aux |= i.choice(numbered("STEP0 STEP1 STEP2 STEP3")) << QUAD_STEP_SHIFT
+    pair = {OF_A: 2, OF_B: 2, OF_C: 2, OF_D: 2, ROWS: 8, LENGTH: 4}
+    i.emit(
+        "MMA_QUADS",
+        d=d,
+        s=registers(i, sources, QUAD_LAYOUTS),
+        aux=aux | sums.fraction << FRACTION_SHIFT,
+        imm=sum(value << shift for shift, value in pair.items()),
+    )
 
 
 @opcode("QMMA", modifiers=f"{' '.join(BYTES)} F32 F16 E4M3 E5M2 SP SF E2M1 E3M2 E2M3 16864")
@@ -209,10 +235,10 @@ def emit(
     )
 
 
-def registers(i: Lowering, operands: Sequence[Operand]) -> list[Source]:
-    """The registers of A, B and C; A lies row by row, B column by column."""
+def registers(i: Lowering, operands: Sequence[Operand], allowed: Layouts = LAYOUTS) -> list[Source]:
+    """The registers of A, B and C; in general A lies row by row, B column by column."""
     found = []
-    for operand, layouts in zip(operands, LAYOUTS, strict=True):
+    for operand, layouts in zip(operands, allowed, strict=True):
         if (
             not isinstance(operand, Register)
             or operand.file != "R"
