@@ -8,6 +8,7 @@ from analysis.errors import UnavailableError
 from kernels.product import Product
 from kernels.split_paths import LEAST_K, NARROW, SQUARE, TILES, WIDE, plan_for, split
 from tests.refusals import refusal
+from tests.sampling import exhaustive
 from toolkit.execution.sanitizer import check
 from validation.products.simulated import arguments_of, simulate_plan
 
@@ -85,9 +86,9 @@ def normal(m, n, k):
     ("tile", "sizes", "layout"),
     [
         (SQUARE, (200, 300, 150), {"transpose_b": True, "alpha": 0.5, "beta": 2.0, "ldc": 303}),
-        (WIDE, (300, 200, 130), {"transpose_a": True, "lda": 301, "ldb": 203}),
+        exhaustive(WIDE, (300, 200, 130), {"transpose_a": True, "lda": 301, "ldb": 203}),
         (NARROW, (130, 70, 200), {"transpose_a": True, "transpose_b": True}),
-        (NARROW, (513, 100, 160), {}),  # more tiles than blocks
+        exhaustive(NARROW, (513, 100, 160), {}),  # more tiles than blocks
     ],
 )
 def test_ragged_products_of_every_layout(tile, sizes, layout):

@@ -20,15 +20,13 @@ def launched(launch):
     return variant, variant.defaults | dict(launch.parameters)
 
 
-# Each thing that orders accesses, and a rung that has it and compiles fast.
+# What orders accesses, and a rung that has it and compiles fast. Barriers of a block and of a warp
+# are deleted in test_planted.py.
 QUICK = (
     ("async-copy", 'asm volatile("cp.async.wait_gr'),
     ("bulk-copy", "wait(full + 8 * stage, parity)"),
     ("bulk-copy", "if (phase > 0) wait(empty + 8 "),
-    ("bulk-copy", "__syncwarp();"),
-    ("bulk-copy", "__syncthreads();  // the barri"),
     ("bulk-copy", "arrives before its last reads"),
-    ("split-k", "__syncthreads();"),
     ("split-k", 'do asm volatile("ld.acquire.gp'),
 )
 
