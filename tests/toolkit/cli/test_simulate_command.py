@@ -868,7 +868,7 @@ def test_a_listing_of_templates_and_kernels_is_short_of_nothing():
 ENDLESS = "__global__ void endless(volatile float *x) { for (;;) x[0] = 1 - x[0]; }\n"
 
 
-@pytest.mark.parametrize("grid", ["1", "1000"])
+@pytest.mark.parametrize("grid", [exhaustive("1"), "1000"])
 def test_ctrl_c_ends_it(grid):
     write("endless.cu", ENDLESS)
     told = (
