@@ -16,7 +16,7 @@ from analysis.errors import InputError
 from analysis.problem import parse_shape
 from analysis.records.counters import COUNTERS, MODELLED
 from tests.cubins import cubin_of
-from tests.sampling import sampled
+from tests.sampling import exhaustive, sampled
 from tests.toolkit.cli.commands import interrupted, invoke, refused, write
 from toolkit import profile
 from toolkit.cli import terminal as console
