@@ -24,7 +24,7 @@ from validation import ROOT
 
 FILE = Path(__file__).with_name("ahead.json.xz")
 MOST_CHARACTERS = (
-    16_000  # of a text in the list: larger ones are generated, or many kernels already
+    20_000  # of a text in the list: larger ones are generated, or many kernels already
 )
 FIELDS = ("source", "name", "kernel", "options")  # of a request to the compiler
 
@@ -108,13 +108,19 @@ def _stored():
 
 
 def _texts():
-    """Sources of the repository, by a name of each: a rung or a path."""
+    """Sources of the repository, by a name of each: a rung, a file, or one with its parts."""
     from kernels.ladder import LADDER
+    from kernels.paths import source_of
 
     folders = ("kernels", "validation", "tests", "toolkit")
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.cu"))]
     found = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
-    return found | {variant.name: variant.source for variant in LADDER}
+    of_products = [path.name for path in files if path.parent.name.endswith("products")]
+    return (
+        found
+        | {variant.name: variant.source for variant in LADDER}
+        | {f"{name} with its parts": source_of(name) for name in of_products}
+    )
 
 
 def _is_of_a_machine(text):
