@@ -8,7 +8,7 @@ it, and an image that no test needs costs 50 ms. To write the list again, or to 
 some files, from a run with an empty cache:
 
     python -m pytest --record-ahead FOLDER && python -m tests.ahead FOLDER
-    python -m pytest --record-ahead FOLDER tests/test_new.py && python -m tests.ahead FOLDER --add
+    python -m pytest --record-ahead FOLDER FILES && python -m tests.ahead FOLDER --add
 """
 
 import json
