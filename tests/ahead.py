@@ -4,9 +4,11 @@ nvdisasm takes half a second for each run, for one kernel or for a hundred of an
 runs for single kernels of tests took a quarter of the processor time of the suite. `ahead.json.xz`
 lists these kernels: by file or rung where the repository has their source, else with their text.
 The list decides no result: an image that is missing is compiled and disassembled when a test needs
-it, and an image that no test needs costs 50 ms. To write the list again:
+it, and an image that no test needs costs 50 ms. To write the list again, or to add the kernels of
+some files, from a run with an empty cache:
 
     python -m pytest --record-ahead FOLDER && python -m tests.ahead FOLDER
+    python -m pytest --record-ahead FOLDER FILES && python -m tests.ahead FOLDER --add
 """
 
 import json
@@ -22,7 +24,7 @@ from validation import ROOT
 
 FILE = Path(__file__).with_name("ahead.json.xz")
 MOST_CHARACTERS = (
-    16_000  # of a text in the list: larger ones are generated, or many kernels already
+    20_000  # of a text in the list: larger ones are generated, or many kernels already
 )
 FIELDS = ("source", "name", "kernel", "options")  # of a request to the compiler
 
@@ -79,7 +81,7 @@ def compile_ahead(test_files):
     from toolkit.machine_code.disassemble import disassemble_together
 
     tests = Counter(test_files)
-    entries = json.loads(lzma.decompress(FILE.read_bytes())) if FILE.exists() else []
+    entries = _stored()
     wanted = Counter(entry["test"] for entry in entries)
     entries = [one for one in entries if 2 * tests[one["test"]] >= wanted[one["test"]]]
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -101,14 +103,24 @@ def compile_ahead(test_files):
         disassemble_together(images)
 
 
+def _stored():
+    return json.loads(lzma.decompress(FILE.read_bytes())) if FILE.exists() else []
+
+
 def _texts():
-    """Sources of the repository, by a name of each: a rung or a path."""
+    """Sources of the repository, by a name of each: a rung, a file, or one with its parts."""
     from kernels.ladder import LADDER
+    from kernels.paths import source_of
 
     folders = ("kernels", "validation", "tests", "toolkit")
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.cu"))]
     found = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
-    return found | {variant.name: variant.source for variant in LADDER}
+    of_products = [path.name for path in files if path.parent.name.endswith("products")]
+    return (
+        found
+        | {variant.name: variant.source for variant in LADDER}
+        | {f"{name} with its parts": source_of(name) for name in of_products}
+    )
 
 
 def _is_of_a_machine(text):
@@ -116,10 +128,15 @@ def _is_of_a_machine(text):
     return any(path in text for path in (str(ROOT), tempfile.gettempdir(), "/pytest-of-"))
 
 
-def _listed(folder):
-    """Entries of all workers, without duplicates, those of an architecture together."""
+def _key(entry):
+    """What makes two entries the same request to the compiler."""
+    return json.dumps([entry.get(name) for name in ("name", "kernel", "options", "of", "source")])
+
+
+def _listed(folder, stored=()):
+    """`stored` entries and those of all workers, without duplicates, by architecture."""
     names = {text: name for name, text in _texts().items()}
-    found = {}
+    found = {_key(entry): entry for entry in stored}
     for path in sorted(Path(folder).glob("*.json")):
         for entry in json.loads(path.read_text("utf-8")):
             text = entry.pop("source")
@@ -127,14 +144,14 @@ def _listed(folder):
                 continue
             if len(text) <= MOST_CHARACTERS or text in names:
                 named = {"of": names[text]} if text in names else {"source": text}
-                key = json.dumps([entry["name"], entry["kernel"], entry["options"], named])
-                found.setdefault(key, entry | named)
+                found.setdefault(_key(entry | named), entry | named)
     return sorted(found.values(), key=lambda one: (one["options"], one["test"], one["name"]))
 
 
 def main():
-    """Write the list from what the workers recorded."""
-    entries = _listed(sys.argv[1])
+    """Write the list from what the workers recorded, or add that to the list."""
+    folder, *how = sys.argv[1:]
+    entries = _listed(folder, _stored() if how == ["--add"] else ())
     text = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
     FILE.write_bytes(lzma.compress(text.encode(), preset=9))
     print(f"{len(entries)} kernels in {FILE.stat().st_size} bytes")

@@ -2,6 +2,9 @@
 
 from collections import Counter
 
+import pytest
+
+from validation import size
 from validation.__main__ import main
 from validation.size import python_tokens, sizes, table, tokens
 
@@ -15,6 +18,17 @@ def test_tokens_are_counted_without_comments_and_docstrings():
     assert tokens("a.xz", b"\xfd7zXZ\xff\xfe") == 0
 
 
+def test_every_file_counts_for_its_folder(monkeypatch):
+    monkeypatch.setattr(size, "tokens", lambda name, content: 1)
+    found = sizes()
+    assert {"analysis", "kernels", "reports", "tests", "toolkit/execution", "toolkit/sass"} <= set(
+        found
+    )
+    assert found["toolkit/sass"] > 30
+    assert found["."] >= 5
+
+
+@pytest.mark.exhaustive  # all files are read as Python and as C
 def test_every_folder_has_a_size():
     found = sizes()
     assert {"analysis", "kernels", "reports", "tests", "toolkit/execution", "toolkit/sass"} <= set(

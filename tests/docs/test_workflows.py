@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -57,9 +58,46 @@ def test_cpu_workflow_passes_what_did_not_change(repository):
     assert [step["name"] for step in steps(CPU)] == ["install", *EXECUTED]  # which is done here
 
 
+@pytest.mark.exhaustive  # the next test takes the same commands in this process
 def test_cpu_workflow_stops_traffic_that_grew(repository):
     repository.script(BY_COLUMNS, "here")
     assert statuses(repository, *EXECUTED[1:]) == [0, 3]
+
+
+def in_this_process(command, launch):
+    """Exit status of a command of the workflow, whose output is redirected to a file."""
+    from tests.toolkit.cli.commands import invoke
+
+    words, _, output = command.partition(" > ")
+    _, *words = shlex.split(words)
+    if words[0] == "traffic/launch.sh":
+        _, *named = shlex.split(launch.replace("\\\n", " "))
+        behind = {"$1": words[1:2], "${@:2}": words[2:]}
+        words = [word for one in named[1:] for word in behind.get(one, [one])]
+    assert words[:2] == ["-m", "toolkit"]
+    found = invoke("", *words[2:])
+    if output:
+        Path(output).write_text(found.stdout, encoding="utf-8")
+    return found.exit_code
+
+
+def test_traffic_that_grew_has_a_status_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {block.file: block.text for block in blocks(ROOT / "docs" / "ci.md") if block.file}
+    for name, text in given.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    (launch,) = [text for name, text in given.items() if name.endswith("launch.sh")]
+    runs = {step["name"]: step["run"] for step in steps(CPU)}
+    simulated, compared = (runs[name] for name in EXECUTED[1:])
+    assert in_this_process(simulated, launch) == 0
+    Path("now.json").rename("traffic/scale_rows.json")
+    source, by_rows = Path("scale_rows.cu"), "row * columns + column"
+    text = source.read_text(encoding="utf-8")
+    assert by_rows in text
+    source.write_text(text.replace(by_rows, "column * rows + row"), encoding="utf-8")
+    assert in_this_process(simulated, launch) == 0
+    assert in_this_process(compared, launch) == 3
 
 
 @pytest.mark.exhaustive  # as `check` alone

@@ -8,6 +8,7 @@ from analysis.errors import UnavailableError
 from kernels.product import Product
 from kernels.split_paths import LEAST_K, NARROW, SQUARE, TILES, WIDE, plan_for, split
 from tests.refusals import refusal
+from tests.sampling import exhaustive
 from toolkit.execution.sanitizer import check
 from validation.products.simulated import arguments_of, simulate_plan
 
@@ -81,13 +82,16 @@ def normal(m, n, k):
     return random.standard_normal((m, k)), random.standard_normal((k, n))
 
 
+TURNED = {"transpose_a": True, "transpose_b": True}
+
+
 @pytest.mark.parametrize(
     ("tile", "sizes", "layout"),
     [
         (SQUARE, (200, 300, 150), {"transpose_b": True, "alpha": 0.5, "beta": 2.0, "ldc": 303}),
-        (WIDE, (300, 200, 130), {"transpose_a": True, "lda": 301, "ldb": 203}),
-        (NARROW, (130, 70, 200), {"transpose_a": True, "transpose_b": True}),
-        (NARROW, (513, 100, 160), {}),  # more tiles than blocks
+        exhaustive(WIDE, (300, 200, 130), {"transpose_a": True, "lda": 301, "ldb": 203}),
+        (NARROW, (130, 70, 200), TURNED),
+        exhaustive(NARROW, (513, 100, 160), {}),  # more tiles than blocks
     ],
 )
 def test_ragged_products_of_every_layout(tile, sizes, layout):
@@ -109,8 +113,12 @@ def test_every_tile_of_every_layout(tile, transpose_a, transpose_b):
 SMALL = 130, 70, 200  # one machine code of each kernel serves all tests below
 
 
+def of_small(a, b, **more):
+    return Case(a, b, **TURNED, **more)
+
+
 def test_two_runs_have_the_same_bits():
-    case = Case(*normal(*SMALL))
+    case = of_small(*normal(*SMALL))
     assert case.run(NARROW).tobytes() == case.run(NARROW).tobytes()
 
 
@@ -119,7 +127,7 @@ def test_rows_and_columns_of_any_scale():
     random = np.random.default_rng(6)
     a *= 2.0 ** random.integers(-60, 30, a.shape[0])[:, None]
     b *= 2.0 ** random.integers(-60, 30, b.shape[1])
-    case = Case(a, b)
+    case = of_small(a, b)
     case.check(case.run(NARROW))
 
 
@@ -131,8 +139,8 @@ def scaled_along_k(bits):
 
 def test_scales_along_k_that_cancel_are_taken_out_exactly():
     """Powers of two along K change no bit of the result: equilibration undoes them."""
-    scaled, plain = Case(*scaled_along_k(30)).run(NARROW), Case(*normal(*SMALL)).run(NARROW)
-    case = Case(*scaled_along_k(30))
+    scaled, plain = of_small(*scaled_along_k(30)).run(NARROW), of_small(*normal(*SMALL)).run(NARROW)
+    case = of_small(*scaled_along_k(30))
     case.check(scaled)
     assert np.abs(scaled - plain).max() <= 2.0**-22 * np.abs(plain).max()
 
@@ -140,7 +148,7 @@ def test_scales_along_k_that_cancel_are_taken_out_exactly():
 def test_inf_and_nan_reach_their_rows_and_columns_alone():
     a, b = normal(*SMALL)
     a[5, 3], a[77, 9], b[4, 10] = np.inf, np.nan, -np.inf
-    case = Case(a, b, beta=1.0)
+    case = of_small(a, b, beta=1.0)
     c, exact = case.run(NARROW), case.exact
     assert np.array_equal(np.isnan(c), np.isnan(exact))
     infinite = np.isinf(exact)
@@ -154,15 +162,15 @@ def test_zeros_integers_and_subnormal_numbers():
     a, b = normal(*SMALL)
     a, b = np.round(20 * a), np.round(20 * b)
     a[8], b[:, 3] = 0, 0
-    case = Case(a, b)
+    case = of_small(a, b)
     assert np.array_equal(case.run(NARROW), case.exact)
-    small = Case(a * 2.0**-149, b * 2.0**100)
+    small = of_small(a * 2.0**-149, b * 2.0**100)
     assert np.array_equal(small.run(NARROW), small.exact)
 
 
 def test_sums_that_overflow_are_infinite():
     a, b = (abs(one) for one in normal(*SMALL))
-    case = Case(a * 1e19, b * 1e19)
+    case = of_small(a * 1e19, b * 1e19)
     assert np.isposinf(case.run(NARROW)).all()
 
 
@@ -170,7 +178,7 @@ def test_sums_that_overflow_are_infinite():
 def test_check_finds_nothing(tile):
     a, b = normal(*SMALL)
     a[3, 4] = np.inf
-    case = Case(a, b)
+    case = of_small(a, b)
     plan = split(case.product, tile, SMS)
     size = plan.workspace_bytes // 4 + 1
     buffers = case.buffers | {"workspace": np.zeros(size, np.float32)}

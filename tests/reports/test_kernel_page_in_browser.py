@@ -3,11 +3,12 @@
 import pytest
 
 from tests.reports.launches import CASES, LAUNCHES, executed, page_of
+from tests.sampling import chosen_of
 
 pytestmark = pytest.mark.browser
 
 WIDTHS = (1440, 900, 700, 400)
-SCHEMES = ("light", "dark")
+READ_AT = (1440, 400)  # px: where each text's contrast is taken
 LEAST_CONTRAST = 4.5  # WCAG 2, AA
 LEAST_TARGET_PX, LEAST_TEXT_PX = 31.5, 11.5
 MOST_WORDS, LONGEST_SENTENCE = 60, 20
@@ -40,8 +41,9 @@ LAYOUT = """() => {
     }).map(words)),
     cut: all("svg.stack > svg").flatMap((s) => texts(s).filter(
       (t) => box(t).right > box(s.querySelector("rect")).right + 1).map(words)),
-    overlapping: drawings.flatMap((s) => texts(s).flatMap((t, k) => texts(s).slice(k + 1)
-      .filter((other) => overlaps(box(t), box(other))).map((o) => words(t) + " | " + words(o)))),
+    overlapping: drawings.flatMap((s) => texts(s).map((t) => [t, box(t)])
+      .flatMap(([t, of], k, all) => all.slice(k + 1).filter(([, other]) => overlaps(of, other))
+        .map(([o]) => words(t) + " | " + words(o)))),
     empty: all("figure").filter((f) => !f.innerText.trim() && !f.querySelector("svg")).map(words),
     long: all(".v").map(words).filter((t) => {
       const digits = t.replace(/^[^1-9]*/, "").replace(/\\D/g, "");
@@ -66,17 +68,20 @@ CONTRAST = """() => {
     }
     return layers.reverse().reduce((below, c) => over(c, below), [255, 255, 255, 1]);
   };
+  const known = new Map(); // by drawing: its shapes that paint something, their boxes and colours
+  const shapesOf = (svg) => known.get(svg) ?? known.set(svg,
+    [...svg.querySelectorAll("rect")].filter((r) => !r.closest("defs")).map((r) => {
+      const { fill, fillOpacity } = getComputedStyle(r);
+      return { r, fill, isPainted: Number(fillOpacity) && !/, 0\\)$/.test(fill),
+        box: r.getBoundingClientRect() };
+    }).filter(({ fill, isPainted }) => isPainted && fill.startsWith("rgb"))).get(svg);
   const painted = (text, svg) => {
     const style = getComputedStyle(text);
     if (style.stroke !== "none" && style.paintOrder.startsWith("stroke")) return rgb(style.stroke);
     const b = text.getBoundingClientRect(), x = (b.left + b.right) / 2, y = (b.top + b.bottom) / 2;
-    const shapes = [...svg.querySelectorAll("rect")].filter((r) => {
-      const c = r.getBoundingClientRect(), { fill, fillOpacity } = getComputedStyle(r);
-      if (!Number(fillOpacity) || /, 0\\)$/.test(fill)) return false; // it paints nothing
-      return r.compareDocumentPosition(text) & 4 && fill.startsWith("rgb") && !r.closest("defs")
-        && c.left <= x && x <= c.right && c.top <= y && y <= c.bottom;
-    });
-    return shapes.length ? rgb(getComputedStyle(shapes.at(-1)).fill) : behind(svg.parentElement);
+    const below = shapesOf(svg).filter(({ r, box: c }) => r.compareDocumentPosition(text) & 4
+      && c.left <= x && x <= c.right && c.top <= y && y <= c.bottom);
+    return below.length ? rgb(below.at(-1).fill) : behind(svg.parentElement);
   };
   const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
@@ -117,7 +122,15 @@ def seen_at(visit, width, scheme):
     return visit
 
 
-@pytest.mark.parametrize("name", [*LAUNCHES, *CASES])
+# Pages with all kinds of parts: a long name, markup, parts that are missing. The others have the
+# parts of these with other numbers and other sources.
+SAMPLE = (
+    *("histogram", "no memory", "one thread", "long name", "markup"),
+    *("both", "measured", "not predicted", "no lines"),
+)
+
+
+@pytest.mark.parametrize("name", chosen_of([*LAUNCHES, *CASES], lambda name: name in SAMPLE))
 def test_it_is_readable_at_each_width_in_both_schemes(window, name):
     visit = window.show(page_of(name), width=1440, waits=False)
     for width in WIDTHS:
@@ -130,9 +143,9 @@ def test_it_is_readable_at_each_width_in_both_schemes(window, name):
         assert first["longest"] <= LONGEST_SENTENCE
         assert first["top"] <= 450  # half of the screen
         assert width != 1440 or first["below"] == []
-    for scheme in SCHEMES:
-        for width in (1440, 400):
-            assert seen_at(visit, width, scheme).page.evaluate(CONTRAST) == [], (width, scheme)
+        assert width not in READ_AT or visit.page.evaluate(CONTRAST) == [], width
+    for width in reversed(READ_AT):
+        assert seen_at(visit, width, "dark").page.evaluate(CONTRAST) == [], width
     assert visit.complaints == []
     assert visit.fetched() == []
 

@@ -63,6 +63,7 @@ def test_a_rebuilt_kernel_computes_what_its_source_does(device, rung):
             np.float32(0),
         ],
         device=device,
+        predict=False,
     )
     assert np.allclose(found.outputs[2], product(entry, a, b), atol=1e-4)
 

@@ -5,8 +5,18 @@ import pytest
 from analysis.traffic.grid import MAX_GRID_Y
 from tests.cubins import cubin_of
 from toolkit.execution.simulate import simulate
+from toolkit.machine_code.kernel import Kernel
 from validation.timing.declared import OPTIONS, rng
 from validation.timing.timed_launches import LAUNCHES, TIMED
+
+IMAGES = {}
+
+
+def code_of(source, kernel):
+    """Machine code of a kernel, of an image that all kernels of its file share."""
+    if source not in IMAGES:
+        IMAGES[source] = cubin_of(source, kernel, options=OPTIONS).image
+    return Kernel.from_image(IMAGES[source], kernel)
 
 
 @pytest.mark.parametrize("timed", TIMED, ids=lambda timed: timed.key)
@@ -14,7 +24,7 @@ def test_a_timed_kernel_leaves_what_it_left_on_a_gpu(timed):
     case = timed.small_case
     arguments = case.make(rng())
     execution = simulate(
-        timed.code("sm_90"),
+        code_of(case.source, case.kernel),
         grid=case.grid,
         block=case.block,
         dynamic_shared_bytes=case.dynamic_shared_bytes,
@@ -36,5 +46,4 @@ def test_a_launch_is_within_the_limits(case):
     assert max(case.grid[1:]) <= MAX_GRID_Y
     x, y, z = case.block
     assert x * y * z <= 1024
-    cubin = cubin_of(case.source, case.kernel, options=OPTIONS)
-    assert cubin.resources.registers_per_thread * x * y * z <= 65_536
+    assert code_of(case.source, case.kernel).resources.registers_per_thread * x * y * z <= 65_536

@@ -24,7 +24,7 @@ WITHIN = {
 QUICK = (
     "tiny_scale 32768 by 32",
     "almost_empty 13200 by 256",
-    "gather 1056 by 256 4194304 of 262144",
+    "follow 1056 by 256 8 of 131072",
     "standardise 264 by 1024 width 56000",
 )
 CONVERT = """

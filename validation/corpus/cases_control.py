@@ -52,12 +52,12 @@ def collatz(n: int) -> Case:
     """Starts below 113,383, none of which goes beyond 32 bits."""
 
     def expected(args: Given) -> Outcome:
-        x = np.arange(113_383, dtype=np.uint64)
+        x = args[1].astype(np.uint64)
         steps = np.zeros(len(x), int32)
         while (going := x > 1).any():
             x = np.where(going, np.where(x % 2 == 1, 3 * x + 1, x // 2), x)
             steps += going
-        return steps[args[1]]
+        return steps
 
     return launched(
         "collatz",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,23 +25,23 @@ class Format:
     fraction_bits: int
     nan: int
 
-    @property
+    @cached_property
     def bits(self) -> int:
         return 1 + self.exponent_bits + self.fraction_bits
 
-    @property
+    @cached_property
     def sign(self) -> int:
         return 1 << (self.bits - 1)
 
-    @property
+    @cached_property
     def infinity(self) -> int:
         return (1 << self.exponent_bits) - 1 << self.fraction_bits
 
-    @property
+    @cached_property
     def one(self) -> int:
         return self.infinity >> 1 & self.infinity
 
-    @property
+    @cached_property
     def least_exponent(self) -> int:
         return 2 - (1 << (self.exponent_bits - 1))
 
@@ -67,21 +68,26 @@ class Format:
         exponent = (x & self.infinity) >> self.fraction_bits
         fraction = x & (1 << self.fraction_bits) - 1
         significand = fraction | (1 << self.fraction_bits if exponent else 0)
+        if self.is_negative(x):
+            significand = -significand
         scale = max(exponent, 1) - 1 + self.least_exponent - self.fraction_bits
-        return significand * Fraction(2) ** scale * (-1 if self.is_negative(x) else 1)
+        return Fraction(significand << scale) if scale > 0 else Fraction(significand, 1 << -scale)
 
     def rounded(self, value: Fraction, direction: str = NEAREST) -> int:
         """The bits of a value other than 0, rounded once."""
-        magnitude, sign = abs(value), self.sign if value < 0 else 0
-        exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-        exponent -= magnitude < Fraction(2) ** exponent
+        top, bottom = abs(value.numerator), value.denominator
+        exponent = top.bit_length() - bottom.bit_length()
+        exponent -= top << max(-exponent, 0) < bottom << max(exponent, 0)
         exponent = max(exponent, self.least_exponent)
-        units = magnitude / Fraction(2) ** (exponent - self.fraction_bits)
+        scale = exponent - self.fraction_bits
+        bottom <<= max(scale, 0)
+        count, rest = divmod(top << max(-scale, 0), bottom)
         outward = direction == (DOWN if value < 0 else UP)
         if direction == NEAREST:
-            count = round(units)  # ties to even
+            count += 2 * rest + (count & 1) > bottom  # ties to even
         else:
-            count = math.floor(units) + (outward and units.denominator > 1)
+            count += outward and rest > 0
+        sign = self.sign if value < 0 else 0
         x = (exponent - self.least_exponent << self.fraction_bits) + count
         if x >= self.infinity:
             x = self.infinity - (direction != NEAREST and not outward)

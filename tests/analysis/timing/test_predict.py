@@ -513,7 +513,7 @@ def complete(monkeypatch, asked):
 @pytest.mark.parametrize(
     ("blocks", "basis", "within"),
     [
-        (16, "16 of its 16 blocks with 56 and 112 of 255 repetitions", 0.01),
+        exhaustive(16, "16 of its 16 blocks with 56 and 112 of 255 repetitions", 0.01),
         (40, "4 and 12 of its 40 blocks with 44 and 88 of 255 repetitions", 0.015),
     ],
 )

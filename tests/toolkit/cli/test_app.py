@@ -16,6 +16,7 @@ from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import DEVICES
 from kernels.selection import BY_NAME
 from tests.reports.tuned_by_hand import TUNING
+from tests.sampling import exhaustive
 from tests.toolkit.cli.commands import interrupted, invoke, refused, run, started, write
 from toolkit import load, profile, save
 from toolkit.cli import app as cli
@@ -287,11 +288,11 @@ runpy.run_module("toolkit", run_name="__main__", alter_sys=True)
     "module",
     [
         "typer",
-        "toolkit.cli.app",
+        exhaustive("toolkit.cli.app"),
         "numpy",
-        "toolkit.cli.launch_options",
-        "toolkit.machine_code.disassemble",
-        "analysis.timing.predict",
+        exhaustive("toolkit.cli.launch_options"),
+        exhaustive("toolkit.machine_code.disassemble"),
+        exhaustive("analysis.timing.predict"),
         "reports.sections.launch",
     ],
 )

@@ -16,7 +16,7 @@ from analysis.errors import InputError
 from analysis.problem import parse_shape
 from analysis.records.counters import COUNTERS, MODELLED
 from tests.cubins import cubin_of
-from tests.sampling import sampled
+from tests.sampling import exhaustive, sampled
 from tests.toolkit.cli.commands import interrupted, invoke, refused, write
 from toolkit import profile
 from toolkit.cli import terminal as console
@@ -868,7 +868,7 @@ def test_a_listing_of_templates_and_kernels_is_short_of_nothing():
 ENDLESS = "__global__ void endless(volatile float *x) { for (;;) x[0] = 1 - x[0]; }\n"
 
 
-@pytest.mark.parametrize("grid", ["1", "1000"])
+@pytest.mark.parametrize("grid", [exhaustive("1"), "1000"])
 def test_ctrl_c_ends_it(grid):
     write("endless.cu", ENDLESS)
     told = (

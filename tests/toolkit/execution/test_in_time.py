@@ -8,6 +8,7 @@ import pytest
 from analysis.devices import find_device
 from analysis.hardware.sm_constants import constants_of
 from analysis.timing.predicted import Effect
+from tests.sampling import exhaustive
 from toolkit import simulate
 from toolkit.launch.launch import Execution
 from validation.timing.declared import rng
@@ -103,7 +104,7 @@ def test_zeros_to_one_number_in_shared_memory_take_turns(kind: str, passes: int)
     assert sum(swaps) == passes
 
 
-@pytest.mark.parametrize("label", ["shared_sum 132 by 256", "shared_sum 132 by 1024"])
+@pytest.mark.parametrize("label", ["shared_sum 132 by 256", exhaustive("shared_sum 132 by 1024")])
 def test_warps_that_add_to_one_number_in_shared_memory_wait_for_each_other(label: str) -> None:
     (one,) = (witness for witness in LAUNCHES if witness.label == label)
     found = simulate(

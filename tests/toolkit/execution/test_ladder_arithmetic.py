@@ -93,6 +93,8 @@ def test_alpha_and_beta_scale_right_at_every_kind_of_shape(machine, variant, par
     except UnavailableError as error:
         pytest.skip(str(error))
     for text, (alpha, beta) in product(shapes, [(1.0, 0.0), (ALPHA, BETA)]):
+        if not machine.is_silicon and (text, beta) == (RAGGED[-1], 0.0):
+            continue  # test_rung_simulation.py executes such a shape, with C of NaN
         shape = variant.executed(parse_shape(text))
         if not variant.max_extent or max(shape.m, shape.n) <= variant.max_extent:
             _, check = launched(machine, variant, parameters, shape, alpha, beta)

@@ -739,7 +739,7 @@ def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, wave
     assert set(asked) == {waves}
 
 
-@pytest.mark.parametrize("label", ["tf32-parts", "fp16-parts"])
+@pytest.mark.parametrize("label", [exhaustive("tf32-parts"), "fp16-parts"])
 def test_the_gap_of_tensor_cores_begins_with_their_products(label):
     """At 1024, FP32 work would take 32 us, and be no part of these times."""
     execution = simulated(label, "1024", 1)

@@ -7,6 +7,7 @@ import pytest
 
 from analysis.records.counters import MODELLED
 from tests.cubins import cubin_of
+from tests.sampling import exhaustive
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.kernel import Kernel
 
@@ -87,7 +88,7 @@ def unequal(which, high, low, grid, block):
     ("which", "high", "low", "grid", "block", "measured_us"),
     [
         (EVERY_OTHER, 2000, 0, 1024, 256, 24.45),  # half of the SMs have nothing to do
-        (EVERY_OTHER, 2000, 0, 4096, 256, 49.63),
+        exhaustive(EVERY_OTHER, 2000, 0, 4096, 256, 49.63),
         (TRIANGLE, 2000, 0, 1024, 256, 16.80),
         (LAST_TEN, 5000, 200, 8448, 128, 25.12),
         (FIRST_TEN, 5000, 200, 8448, 128, 16.58),

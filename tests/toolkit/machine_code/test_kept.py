@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.sampling import exhaustive
 from toolkit.machine_code import kept
 from toolkit.machine_code.disassemble import Disassembler
 from toolkit.machine_code.kept import entry_of
@@ -24,7 +25,7 @@ extern "C" __global__ void sums(float *out, const float *in, int n) {
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
-@pytest.fixture(params=["sm_75", "sm_90", "sm_120"])
+@pytest.fixture(params=[exhaustive("sm_75"), "sm_90", exhaustive("sm_120")])
 def kernel(request):
     return compile_kernel(SOURCE, target=request.param)
 

@@ -15,6 +15,7 @@ from analysis.errors import InputError, RecordError
 from kernels.variant import Variant
 from tests.heard import Heard
 from tests.refusals import refusal
+from tests.sampling import exhaustive
 from tests.toolkit.cli.commands import invoke
 from toolkit.profiling.profile import profile
 from toolkit.store.profile_json import load
@@ -203,7 +204,7 @@ def test_a_changed_source_is_refused(cut_short, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, exhaustive(signal.SIGTERM)])
 def test_a_killed_run_leaves_what_it_had(tmp_path, how):
     shapes, variants = ["32", "48", "64", "80"], ["tiled", "tiled:tile=16"]
     options = [f"--shape={x}" for x in shapes] + [f"--variant={x}" for x in variants]

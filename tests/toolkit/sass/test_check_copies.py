@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cubins import cubin_of
+from tests.sampling import exhaustive
 from toolkit import simulate
 from toolkit.execution.sanitizer import check
 from toolkit.machine_code.kernel import Kernel
@@ -306,7 +307,7 @@ COPIED = (
 )
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_89", "sm_90"])
+@pytest.mark.parametrize("arch", ["sm_80", exhaustive("sm_86"), exhaustive("sm_89"), "sm_90"])
 @pytest.mark.parametrize("put", [STORED, COPIED])
 @pytest.mark.parametrize("waits", [True, False])
 def test_barriers_that_count_by_atomics_order_what_they_order_later(arch, put, waits):

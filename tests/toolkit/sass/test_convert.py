@@ -3,6 +3,7 @@
 R2 is the operand, with R3 where it has 64 bits; R4 is written, with R5 where it has.
 """
 
+from bisect import bisect_left
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
@@ -310,16 +311,24 @@ def bytes_as_numbers(name):
 
 
 @cache
+def magnitudes_of_bytes(name):
+    """Values of the bytes without a sign, which grow with the byte."""
+    return [value for byte, value in bytes_as_numbers(name).items() if byte < 0x80]
+
+
+@cache
 def nearest_byte(name, form, x):
     """The byte nearest to a number, of two the even one; the greatest for what is beyond."""
     if form.is_nan(x):
         return 0x7F
     sign = 0x80 if form.is_negative(x) else 0
-    values = {b: v for b, v in bytes_as_numbers(name).items() if b & 0x80 == sign}
-    greatest = max(values, key=lambda b: abs(values[b]))
+    magnitudes = magnitudes_of_bytes(name)
     if form.is_infinite(x):
-        return greatest
-    return min(values, key=lambda b: (abs(values[b] - form.value(x)), b & 1))
+        return sign | len(magnitudes) - 1
+    size = abs(form.value(x))
+    above = min(bisect_left(magnitudes, size), len(magnitudes) - 1)
+    below = max(above - 1, 0)
+    return sign | min((below, above), key=lambda b: (abs(magnitudes[b] - size), b & 1))
 
 
 @pytest.mark.parametrize("relu", ["", ".RELU"])

@@ -66,10 +66,11 @@ def random_state(rng):
 
 def lane_of(state, lane, *, uniform=False):
     file, predicates = (state.ur, state.up) if uniform else (state.r, state.p)
-    values = {name: int(file[index, lane]) for index, name in NAMES.items()}
+    registers = file[:, lane].tolist()
+    values = {name: registers[index] for index, name in NAMES.items()}
     for index, name in PAIRS.items():
-        values[name] = int(file[index, lane]) | int(file[index + 1, lane]) << 32
-    return Lane(**values, p=tuple(bool(mask >> np.uint32(lane) & 1) for mask in predicates))
+        values[name] = registers[index] | registers[index + 1] << 32
+    return Lane(**values, p=tuple(bool(mask >> lane & 1) for mask in predicates.tolist()))
 
 
 def expected(text, state, reference, lanes, *, uniform=False):
