@@ -33,6 +33,27 @@ extern "C" __global__ void meet(long long* noted, unsigned* arrived, int rounds)
     if (threadIdx.x == 0 && blockIdx.x == 0) noted[0] = clock64() - start;
 }
 
+// One thread of each block, or all of a warp, loads a flag again and again; flags of blocks are `apart` words apart.
+extern "C" __global__ void poll(long long* noted, unsigned* flags, int apart, int rounds)
+{
+    volatile unsigned* at = flags + blockIdx.x * apart;
+    const long long start = clock64();
+    for (int k = 0; k < rounds; ++k) at += *at;
+    if (threadIdx.x == 0 && blockIdx.x == 0) noted[0] = clock64() - start + (at == nullptr);
+}
+
+// The first block adds to a number, while those behind it load that number until it is `rounds`.
+extern "C" __global__ void add_beside_polls(long long* noted, unsigned* number, int rounds)
+{
+    const long long start = clock64();
+    if (blockIdx.x) {
+        while (*(volatile unsigned*)number < rounds) {}
+    } else {
+        for (int k = 0; k < rounds;) k = atomicAdd(number, 1u) + 1;
+        noted[0] = clock64() - start;
+    }
+}
+
 // Each warp adds floats to 32 neighbours in shared memory: its own ones, or those of all warps.
 extern "C" __global__ void shared_sums(long long* noted, int is_common, int rounds)
 {

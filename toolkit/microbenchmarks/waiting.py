@@ -46,6 +46,25 @@ def _meet_of(bench: Bench, blocks: int) -> Measured:
     return _per_round(bench, "meet", Geometry.of(blocks, WARP_SIZE), "flags")
 
 
+def _polls(bench: Bench, blocks: int, threads: int, apart: int) -> Measured:
+    flags = bench.gpu.upload(np.zeros(blocks * apart + 1, np.uint32))
+    return _per_round(bench, "poll", Geometry.of(blocks, threads), flags, np.int32(apart))
+
+
+def _adds_beside_polls(bench: Bench, blocks: int) -> Measured:
+    return _per_round(bench, "add_beside_polls", Geometry.of(blocks, 1), "flags")
+
+
+def _first_sums(bench: Bench, warps: int, sums: int) -> Measured:
+    """Clocks of the block, its last warp included."""
+    kernel = bench.kernel(SOURCE, "shared_sums", "", **MACROS)
+    out = bench.gpu.allocate(8 * warps)
+    arguments = [out, np.int32(0), np.int32(sums)]
+    launch = kernel.prepared(Geometry.of(1, WARP_SIZE * warps), arguments)
+    found = [int(bench.noted("shared_sums", launch, out, (warps,)).max()) for _ in range(REPEATS)]
+    return Measured.of(found[1:])
+
+
 def _shared_sums(bench: Bench, warps: int, whose: str) -> Measured:
     geometry = Geometry.of(1, WARP_SIZE * warps)
     is_common = np.int32(whose == "common")
@@ -80,6 +99,37 @@ BENCHMARKS = (
         _meet,
         per_sm=(1, 2, 4),
         threads=(32, 256),
+    ),
+    *each(
+        "meeting_{blocks}_blocks_cycles",
+        "cycles",
+        "{blocks} blocks of one warp meet at a counter",
+        _meet_of,
+        blocks=(1056, 2112),
+    ),
+    *each(
+        "poll_{blocks}_blocks_of_{threads}_{apart}_words_apart_cycles",
+        "cycles",
+        "{blocks} blocks of {threads} threads load flags that are {apart} words apart, round trip",
+        _polls,
+        blocks=(1, 132, 528, 2112),
+        threads=(1, 32),
+        apart=(0, 32),
+    ),
+    *each(
+        "add_beside_polls_of_{blocks}_blocks_cycles",
+        "cycles",
+        "one thread adds to a number, round trip, that {blocks} blocks load, it included",
+        _adds_beside_polls,
+        blocks=(1, 2, 17, 132, 528, 2112),
+    ),
+    *each(
+        "first_{sums}_shared_sums_of_{warps}_warps_cycles",
+        "cycles",
+        "a block of {warps} warps adds {sums} floats per thread to shared words of its own",
+        _first_sums,
+        warps=(1, 8, 32),
+        sums=(1, 2, 4, 8, 16, 32),
     ),
     *each(
         "shared_sum_{warps}_warps_{whose}_cycles",
