@@ -82,9 +82,15 @@ class Whole(Sample):
     streams: Streams
     #: instructions of these blocks as they are counted, if loops repeat more often in time
     counted: int | None = None
+    #: instructions of these blocks relative to those that are replayed, the first ones
+    left_out: float = 1.0
 
     most_waves: ClassVar[int] = 4
     waves_apart: ClassVar[int] = 4
+
+    @property
+    def how(self) -> str:
+        return f" up to 1/{self.left_out:.3g} of their instructions" if self.left_out > 1 else ""
 
     @property
     def replayed(self) -> tuple[Streams, ...]:

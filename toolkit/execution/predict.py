@@ -25,7 +25,7 @@ from analysis.timing.gap import GapClocks
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.predict import gap_clocks_of, predict
 from analysis.timing.predicted import Explanation, Predicted, from_json
-from analysis.timing.samples import Sample
+from analysis.timing.samples import Sample, Whole
 from analysis.timing.work import Work
 from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import Traffic
@@ -43,6 +43,7 @@ from toolkit.store.cache import cached, digest_of_folders, keep
 # Recorded steps of the blocks that one worker executes (67 MB). A prediction replays them a dozen
 # times.
 MOST_STEPS = 1 << 23
+CUT_STEPS = 1 << 20  # of blocks that execute more, in all
 # Folders whose code affects predictions.
 FOLDERS = (
     "analysis",
@@ -78,6 +79,27 @@ def streams_of(
     return streams
 
 
+def cut_streams_of(launches: Callable[[], BoundLaunch], blocks: Sequence[int]) -> Streams:
+    """The first steps of the warps of `blocks`, each in a launch of its own; CUT_STEPS in all.
+
+    Warps of a block are cut after about as many instructions each, as they run in turn.
+    Raises as `streams_of` does.
+    """
+    most = CUT_STEPS // len(blocks)
+    runs = [
+        run_blocks(
+            replace(launches(), most_accesses=0, most_steps=most, cuts=True),
+            [range(block, block + 1)],
+            max_instructions=most,
+        )[0]
+        for block in blocks
+    ]
+    streams = joined([run.recorded for run in runs])
+    if streams is None:
+        raise UnavailableError("not enough memory for the streams of the blocks to replay")
+    return streams
+
+
 def work_of(
     kernel: Kernel,
     geometry: Geometry,
@@ -104,6 +126,8 @@ def work_of(
         executed = sum(one.executed for one in instructions)
         counted = getattr(sample, "counted", None) or streams.executed
         weight = executed / replay.busy_blocks / (counted / streams.blocks)
+    elif isinstance(sample, Whole):
+        weight *= sample.left_out
     return Work(
         code=machine_code(kernel, counts),
         sample=sample,
