@@ -59,7 +59,9 @@ def assumed_accesses(
         is_common = np.isin(rows["line"], common)
         for number in np.unique(array[~is_common]).tolist():
             own = (array == number) & ~is_common
-            moved["line"][own] = moves[number].moved(rows["line"][own], block - int(known[k]), block)
+            moved["line"][own] = moves[number].moved(
+                rows["line"][own], block - int(known[k]), block
+            )
         found.append(moved[_is_chosen(moved["line"], spread)])
     below = Below(read=0, written_by_warps=0)
     for k, times in enumerate(np.bincount(place, minlength=len(known)).tolist()):

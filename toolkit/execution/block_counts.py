@@ -45,7 +45,7 @@ from toolkit.execution.in_time import (
 )
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.observation import Observable, Observed, observed
-from toolkit.execution.predict import cut_streams_of, streams_of
+from toolkit.execution.predict import first_steps_of, streams_of
 from toolkit.execution.replay import (
     ExchangingBlocks,
     Replay,
@@ -204,15 +204,14 @@ class RecordedCounts(LaunchCounts):
         return read_by_block(accesses.rows, accesses.rows["block"], len(self.lifetimes))
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
-        bound, left_out = self.again(), 1.0
+        bound = self.again()
         try:
             streams = self._streams(bound, replay.blocks)
         except UnavailableError:
             if bound.blocks_meet or self.work is None or bound.cluster_blocks > 1:
                 raise
-            streams = cut_streams_of(self.again, replay.blocks)
-            executed = self.work["executed"][list(replay.blocks)].sum()
-            left_out = float(executed) / streams.executed
+            launch = partial(self._side_by_side, translated.kernel, residence)
+            return first_steps_of(launch, replay.blocks, self.work[list(replay.blocks)])
         except FaultError as error:
             where = describe(error.fault, translated, bound)
             raise UnavailableError(
@@ -225,17 +224,20 @@ class RecordedCounts(LaunchCounts):
         if self.exchange is not None:
             flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
             streams = streams.with_mark(IN_L2, self.exchange.lines).with_mark(FLAG, flags)
-        return Whole(streams=streams, counted=counted, left_out=left_out)
+        return Whole(streams=streams, counted=counted)
+
+    def _side_by_side(self, kernel: Kernel, residence: Residence) -> BoundLaunch:
+        """The launch, with warps of a block that run side by side."""
+        constants = constants_of(residence.device)
+        clock_hz = residence.device.clock_under_load_hz(0.0)
+        return with_warps_in_time(self.again(), kernel, constants, clock_hz)
 
     def _in_time(
         self, kernel: Kernel, residence: Residence, blocks: Sequence[int]
     ) -> Streams | None:
         """Streams of `blocks` with `with_warps_in_time`; None if they execute too much."""
-        constants = constants_of(residence.device)
-        clock_hz = residence.device.clock_under_load_hz(0.0)
-        launch = with_warps_in_time(self.again(), kernel, constants, clock_hz)
         with suppress(UnavailableError, FaultError):
-            return streams_of(launch, blocks)
+            return streams_of(self._side_by_side(kernel, residence), blocks)
         return None
 
     def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float | None:

@@ -108,6 +108,7 @@ def paces(kernel: Kernel, constants: SmConstants, clock_hz: float) -> NDArray[np
     for index, instruction in enumerate(kernel.instructions):
         if instruction.opcode in _AT_L2:
             latency[index] = _latency(instruction, c)
+            found["combines"][index] = instruction.opcode in ("LD", "LDG")
             if instruction.opcode not in ("LD", "LDG") or is_strong(instruction):
                 of_unit[index] = c.atomic_part_s * clock_hz
         elif instruction.opcode == "ATOMS":

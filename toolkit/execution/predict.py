@@ -25,7 +25,7 @@ from analysis.timing.gap import GapClocks
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.predict import gap_clocks_of, predict
 from analysis.timing.predicted import Explanation, Predicted, from_json
-from analysis.timing.samples import Sample, Whole
+from analysis.timing.samples import FirstSteps, Sample
 from analysis.timing.work import Work
 from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import Traffic
@@ -79,16 +79,28 @@ def streams_of(
     return streams
 
 
-def cut_streams_of(launches: Callable[[], BoundLaunch], blocks: Sequence[int]) -> Streams:
-    """The first steps of the warps of `blocks`, each in a launch of its own; CUT_STEPS in all.
+def first_steps_of(
+    launch: Callable[[], BoundLaunch], blocks: Sequence[int], work: NDArray[Any]
+) -> Sample:
+    """The first CUT_STEPS steps of `blocks`, and half of them.
 
-    Warps of a block are cut after about as many instructions each, as they run in turn.
-    Raises as `streams_of` does.
+    `launch` binds the launch so that the warps of a block go on side by side: warps that are
+    executed one after the other would be cut at different places. `work`: instructions of the
+    complete blocks (core.WORK). Raises as `streams_of` does.
     """
-    most = CUT_STEPS // len(blocks)
+    found = [_cut_streams_of(launch, blocks, most) for most in (CUT_STEPS // 2, CUT_STEPS)]
+    return FirstSteps(
+        at={one.executed // len(one.first_step): one for one in found},
+        of=int(work["longest"].mean()),
+        counted=int(work["executed"].sum()),
+    )
+
+
+def _cut_streams_of(launch: Callable[[], BoundLaunch], blocks: Sequence[int], most: int) -> Streams:
+    most //= len(blocks)
     runs = [
         run_blocks(
-            replace(launches(), most_accesses=0, most_steps=most, cuts=True),
+            replace(launch(), most_accesses=0, most_steps=most, cuts=True),
             [range(block, block + 1)],
             max_instructions=most,
         )[0]
@@ -122,12 +134,10 @@ def work_of(
     sent = traffic.written_sectors + _sectors(instructions, REDUCTIONS)
     weight = replay.weight
     if weight is None:
-        (streams,) = sample.replayed
+        *_, streams = sample.replayed
         executed = sum(one.executed for one in instructions)
         counted = getattr(sample, "counted", None) or streams.executed
         weight = executed / replay.busy_blocks / (counted / streams.blocks)
-    elif isinstance(sample, Whole):
-        weight *= sample.left_out
     return Work(
         code=machine_code(kernel, counts),
         sample=sample,

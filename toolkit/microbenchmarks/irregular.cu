@@ -33,6 +33,35 @@ extern "C" __global__ void store_parts(char* memory, unsigned mask, int pitch, u
     }
 }
 
+// The first warp loads a word that L1 has, again and again, each load's address from the one before. The others load
+// lines that no one has loaded before, `apart` bytes from lane to lane, LINES loads of a warp at a time.
+extern "C" __global__ void hits_beside_misses(long long* noted, const unsigned* memory, unsigned mask, int apart, int rounds)
+{
+    __shared__ volatile int is_over;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    is_over = 0;
+    const unsigned* mine = memory + 32 * (blockIdx.x + 1);
+    unsigned sum = *mine;
+    __syncthreads();
+    if (warp == 0) {
+        unsigned at = sum;
+        for (int k = 0; k < 64; ++k) at = mine[at];  // until the others are at work
+        const long long start = clock64();
+        for (int k = 0; k < rounds; ++k) at = mine[at];
+        const long long stop = clock64();
+        if (lane == 0) noted[blockIdx.x] = stop - start + at;
+        is_over = 1;
+    } else {
+        unsigned place = (blockIdx.x * 31 + warp - 1) * (LINES * 32 * apart / 4);
+        for (int k = 0; k < 64 * rounds && !is_over; ++k) {
+#pragma unroll
+            for (int i = 0; i < LINES; ++i) sum += memory[1 << 20 | ((place + (i * 32 + lane) * (apart / 4)) & mask)];
+            place += gridDim.x * 31 * (LINES * 32 * apart / 4);
+        }
+    }
+    if (sum == 12345) noted[0] = 0;  // never true, and the compiler does not know
+}
+
 // How many of `lines` lines one warp finds in L1, in each of `passes` passes over them, by groups of 32 lines: the loads
 // that take at most `most` clocks.
 extern "C" __global__ void reuse(long long* found, const unsigned* memory, int lines, int passes, int most)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from analysis.geometry import WARP_SIZE, Geometry
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import WHERE, Bench
 from toolkit.microbenchmarks.global_memory import KIB, LINE_BYTES, MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
 from toolkit.microbenchmarks.record import Measured, each
@@ -77,7 +79,40 @@ def _reuse(bench: Bench, kib: int) -> Measured:
     )
 
 
+def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Measured:
+    """Cycles of a load that hits L1; the most of all SMs in detail."""
+    memory = bench.shared(Memory)
+    memory.zero()
+    blocks = bench.blocks(on)
+    out = bench.gpu.allocate(8 * blocks)
+    kernel = bench.kernel(SOURCE, "hits_beside_misses", LINES=loads, SECTORS=1, WIDTH=4, READS=0)
+
+    def clocks(rounds: int) -> np.ndarray[Any, Any]:
+        arguments = [
+            out,
+            memory.buffer,
+            np.uint32(memory.bytes // 8 - 1),
+            *map(np.int32, (apart, rounds)),
+        ]
+        launch = kernel.prepared(Geometry.of(blocks, WARP_SIZE * (1 + warps)), arguments)
+        return bench.noted("hits_beside_misses", launch, out, (blocks,))
+
+    found = [np.median(clocks(320) - clocks(64)) / 256 for _ in range(5)]
+    return Measured.of([float(one) for one in found])
+
+
 BENCHMARKS = (
+    *each(
+        "l1_hit_beside_{warps}_warps_of_{loads}_misses_{apart}_bytes_{on}_cycles",
+        "cycles per load",
+        "loads of a warp that hit L1, each waits for the one before, while {warps} other warps "
+        "load {loads} times {apart} bytes per lane that nobody has loaded before",
+        _hits,
+        warps=(1, 4, 16),
+        loads=(1, 8),
+        apart=(4, 128),
+        on=WHERE,
+    ),
     *each(
         "gather_{shape[0]}_lines_of_{shape[1]}_sectors_{mib}_mib_cycles",
         "cycles per line and SM",

@@ -134,9 +134,10 @@ typedef struct { u64 executed, longest; } BlockWork;
 
 /* How long a warp takes for an instruction, in ticks: until it can issue the next one, and until the
  * result is there, of which `scoreboard` tells (SCOREBOARDS: none). It waits for those in `wait`.
- * `of_unit`: of a slice of L2, for each sector, or with `is_of_sm` of the load/store unit of the SM. */
+ * `of_unit`: of a slice of L2, for each sector, or with `is_of_sm` of the load/store unit of the SM.
+ * `combines`: lanes with one address are one operation of the slice. */
 enum { SCOREBOARDS = 6 };
-typedef struct { u32 stall, latency, of_unit; u8 wait, scoreboard, is_of_sm, reserved; } Pace;
+typedef struct { u32 stall, latency, of_unit; u8 wait, scoreboard, is_of_sm, combines; } Pace;
 
 /* A bound launch: what all workers share. Read-only while they run, but for `cancel`. */
 typedef struct {
