@@ -395,7 +395,7 @@ REMOVABLE = (
         effect=Effect.BLOCK_START,
         is_present=_always,
         removed=lambda scene: scene.with_machine(
-            block_start=0, block_interval=0, later_block_interval=0
+            block_start=0, block_interval=0, first_start=0
         ),
     ),
 )

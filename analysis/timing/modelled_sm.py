@@ -102,10 +102,12 @@ class ModelledSm:
         crowd *= work.exchanged.relative_l2_reads * work.relative_reads
         dram_rate = self.dram_rate * work.relative_reads
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
-        launch_clocks = c.next_block_s * self.clock_hz  # of the device, which starts one at a time
+        # the device starts a block at a time, on all SMs in turn
+        launch_clocks = round(self.busy_sms * c.next_block_s * self.clock_hz)
         has_several = self._warps > SCHEDULERS  # warps per scheduler
         # all constants that `Numbers` has under the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
+            "block_interval": max(c.block_interval, launch_clocks),
             "fetch_clocks": c.fetch_clocks_of_several if has_several else c.fetch_clocks,
             # the caches behind those of the SMs are shared
             "constant_line_clocks": c.constant_line_clocks_alone
@@ -119,7 +121,7 @@ class ModelledSm:
         return Machine(
             **numbers,
             slots=self.resident,
-            later_block_interval=max(c.block_interval, round(self.busy_sms * launch_clocks)),
+            first_start=launch_clocks,  # of the SM that gets its first block last
             wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - work.blocks_per_sm * shared) // LINE_BYTES),
             # unknown: how more than two warps per scheduler share code that exceeds the cache

@@ -33,6 +33,24 @@ extern "C" __global__ void meet(long long* noted, unsigned* arrived, int rounds)
     if (threadIdx.x == 0 && blockIdx.x == 0) noted[0] = clock64() - start;
 }
 
+// The same by one thread of each block, which stores a word before if WRITES, reads that of its neighbour afterwards if
+// READS, and has fences BEFORE and AFTER the meeting.
+extern "C" __global__ void meet_and_pass(long long* noted, unsigned* arrived, unsigned* words, int rounds)
+{
+    unsigned mine = blockIdx.x;
+    const long long start = clock64();
+    for (int k = 1; k <= rounds; ++k) {
+        unsigned* row = words + 8 * gridDim.x * (k & 1);
+        if (WRITES) *(volatile unsigned*)(row + 8 * blockIdx.x) = mine;
+        if (BEFORE) __threadfence();
+        atomicAdd(arrived, 1u);
+        while (*(volatile unsigned*)arrived < k * gridDim.x) {}
+        if (AFTER) __threadfence();
+        if (READS) mine = *(volatile unsigned*)(row + 8 * ((blockIdx.x + 1) % gridDim.x));
+    }
+    if (blockIdx.x == 0) noted[0] = clock64() - start + (mine == 12345);
+}
+
 // One thread of each block, or all of a warp, loads a flag again and again; flags of blocks are `apart` words apart.
 extern "C" __global__ void poll(long long* noted, unsigned* flags, int apart, int rounds)
 {

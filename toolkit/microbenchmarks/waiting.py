@@ -11,7 +11,9 @@ from toolkit.microbenchmarks.record import Measured, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("waiting.cu")
-MACROS: dict[str, int | str] = {"FENCES": 1, "COUNT": 2, "TYPE": "float"}
+MACROS: dict[str, int | str] = {"FENCES": 1, "COUNT": 2, "TYPE": "float"} | dict.fromkeys(
+    ("WRITES", "READS", "BEFORE", "AFTER"), 0
+)
 
 
 def _per_round(
@@ -44,6 +46,14 @@ def _meet(bench: Bench, per_sm: int, threads: int) -> Measured:
 
 def _meet_of(bench: Bench, blocks: int) -> Measured:
     return _per_round(bench, "meet", Geometry.of(blocks, WARP_SIZE), "flags")
+
+
+def _meet_and_pass(bench: Bench, blocks: int, does: str) -> Measured:
+    words = bench.gpu.upload(np.zeros(16 * blocks, np.uint32))
+    macros: dict[str, int | str] = {
+        name: 1 for name in does.upper().split("_") if name != "NOTHING"
+    }
+    return _per_round(bench, "meet_and_pass", Geometry.of(blocks, 1), "flags", words, **macros)
 
 
 def _polls(bench: Bench, blocks: int, threads: int, apart: int) -> Measured:
@@ -106,6 +116,24 @@ BENCHMARKS = (
         "{blocks} blocks of one warp meet at a counter",
         _meet_of,
         blocks=(1056, 2112),
+    ),
+    *each(
+        "meeting_of_{blocks}_that_{does}_cycles",
+        "cycles",
+        "{blocks} threads on as many SMs meet, with these: stores, loads, fences before and after",
+        _meet_and_pass,
+        blocks=(2, 132),
+        does=(
+            "nothing",
+            "before",
+            "after",
+            "before_after",
+            "writes_before",
+            "writes_before_after",
+            "reads_after",
+            "reads",
+            "writes_reads_before_after",
+        ),
     ),
     *each(
         "poll_{blocks}_blocks_of_{threads}_{apart}_words_apart_cycles",

@@ -1056,7 +1056,7 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
         fetch_latency=2 * fetch,
         fetch_clocks=fetch,
         block_interval=30,
-        later_block_interval=30,
+        first_start=7,
         barrier_unit_clocks=1.5,
         load_clocks=4 / 3,
         l1_lines=8,
@@ -1225,12 +1225,12 @@ def test_a_load_of_constants_waits_for_its_words(words):
     assert found == pytest.approx(30 + 10 * (words - 1), abs=1.5)
 
 
-def test_later_blocks_start_as_far_apart_as_a_device_launches_them():
+def test_blocks_start_as_far_apart_as_a_device_launches_them():
     table = code(FFMA, EXIT)
     found = ran(
-        table, blocks=[[[0, 1]]], jobs=[0] * 9, slots=4, block_interval=90, later_block_interval=157
+        table, blocks=[[[0, 1]]], jobs=[0] * 9, slots=4, block_interval=157, first_start=80
     )
-    assert np.diff(found.starts.astype(int)).tolist() == [90] * 4 + [157] * 4
+    assert found.starts.tolist() == [80 + 157 * k for k in range(9)]
 
 
 def test_a_warp_waits_behind_a_fence():
