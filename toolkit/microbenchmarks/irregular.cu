@@ -62,6 +62,30 @@ extern "C" __global__ void hits_beside_misses(long long* noted, const unsigned* 
     if (sum == 12345) noted[0] = 0;  // never true, and the compiler does not know
 }
 
+// Each warp loads LOADS words, SAME of them of one line that nobody has loaded before in this launch, then waits.
+extern "C" __global__ void pending_loads(long long* noted, const unsigned* memory, unsigned mask, int rounds)
+{
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    unsigned place = (blockIdx.x * warps + warp) * (LOADS / SAME * 32), sum = 0;
+    __syncthreads();
+    const long long start = clock64();
+#pragma unroll 1
+    for (int k = 0; k < rounds; ++k) {
+        unsigned value[LOADS];
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i) {
+            const unsigned at = (place + i / SAME * 32 + (lane + i % SAME) % 32) & mask;
+            asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(value[i]) : "l"(memory + at));
+        }
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i) sum += value[i];
+        place += gridDim.x * warps * (LOADS / SAME * 32);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) noted[blockIdx.x] = clock64() - start;
+    if (sum == 12345) noted[0] = 0;  // never true, and the compiler does not know
+}
+
 // How many of `lines` lines one warp finds in L1, in each of `passes` passes over them, by groups of 32 lines: the loads
 // that take at most `most` clocks.
 extern "C" __global__ void reuse(long long* found, const unsigned* memory, int lines, int passes, int most)

@@ -19,13 +19,12 @@ LOADS = 8  # of a thread in flight
 TIMES = 4, 20  # the difference has no start and no end
 MOST_HIT_CLOCKS = 120  # of a load, with what reads the clock
 PASSES = 6
+MACROS = {"LINES": 1, "SECTORS": 1, "WIDTH": 4, "READS": 0, "LOADS": 1, "SAME": 1}
 IN_ORDER, AT_RANDOM = 1, 2654435761  # steps between pieces
 
 
 def _launch(bench: Bench, name: str, arguments: list[object], **macros: int) -> float:
-    kernel = bench.kernel(
-        SOURCE, name, "", **({"LINES": 1, "SECTORS": 1, "WIDTH": 4, "READS": 0} | macros)
-    )
+    kernel = bench.kernel(SOURCE, name, "", **(MACROS | macros))
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, THREADS)
     return bench.seconds(kernel.prepared(geometry, arguments), repeats=3).value
 
@@ -66,7 +65,7 @@ def _reuse(bench: Bench, kib: int) -> Measured:
     memory = bench.shared(Memory)
     memory.zero(4 * MIB)
     out = bench.gpu.allocate(8 * PASSES * lines // WARP_SIZE)
-    kernel = bench.kernel(SOURCE, "reuse", LINES=1, SECTORS=1, WIDTH=4, READS=0)
+    kernel = bench.kernel(SOURCE, "reuse", **MACROS)
     arguments = [out, memory.buffer, *map(np.int32, (lines, PASSES, MOST_HIT_CLOCKS))]
     launch = kernel.prepared(Geometry.of(1, WARP_SIZE), arguments)
     hits = bench.noted("reuse", launch, out, (PASSES, lines // WARP_SIZE)) / WARP_SIZE
@@ -79,13 +78,36 @@ def _reuse(bench: Bench, kib: int) -> Measured:
     )
 
 
+def _pending(bench: Bench, shape: tuple[int, int], warps: int, mib: int, on: str) -> Measured:
+    """Cycles per load and SM."""
+    loads, same = shape
+    memory = bench.shared(Memory)
+    blocks = bench.blocks(on)
+    out = bench.gpu.allocate(8 * blocks)
+    macros = {**MACROS, "LOADS": loads, "SAME": same}
+    kernel = bench.kernel(SOURCE, "pending_loads", **macros)
+    mask = np.uint32(min(mib * MIB, memory.bytes) // 4 - 1)
+
+    def clocks(rounds: int) -> float:
+        arguments = [out, memory.buffer, mask, np.int32(rounds)]
+        launch = kernel.prepared(Geometry.of(blocks, WARP_SIZE * warps), arguments)
+        if mib * MIB > bench.device.l2_bytes:
+            memory.flush_l2()
+        return float(np.median(bench.noted("pending_loads", launch, out, (blocks,))))
+
+    few, many = 4, 20
+    clocks(many)
+    found = [(clocks(many) - clocks(few)) / ((many - few) * loads * warps) for _ in range(5)]
+    return Measured.of(found)
+
+
 def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Measured:
     """Cycles of a load that hits L1; the most of all SMs in detail."""
     memory = bench.shared(Memory)
     memory.zero()
     blocks = bench.blocks(on)
     out = bench.gpu.allocate(8 * blocks)
-    kernel = bench.kernel(SOURCE, "hits_beside_misses", LINES=loads, SECTORS=1, WIDTH=4, READS=0)
+    kernel = bench.kernel(SOURCE, "hits_beside_misses", **{**MACROS, "LINES": loads})
 
     def clocks(rounds: int) -> np.ndarray[Any, Any]:
         arguments = [
@@ -102,6 +124,16 @@ def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Measured
 
 
 BENCHMARKS = (
+    *each(
+        "pending_{shape[0]}_loads_{shape[1]}_of_a_line_{warps}_warps_{mib}_mib_{on}_cycles",
+        "cycles per load and SM",
+        "{warps} warps load {shape[0]} words at a time, {shape[1]} of each line, of {mib} MiB",
+        _pending,
+        shape=((1, 1), (8, 1), (8, 8), (32, 1), (32, 8), (32, 32)),
+        warps=(8, 32),
+        mib=(16, 512),
+        on=WHERE,
+    ),
     *each(
         "l1_hit_beside_{warps}_warps_of_{loads}_misses_{apart}_bytes_{on}_cycles",
         "cycles per load",

@@ -60,6 +60,20 @@ extern "C" __global__ void poll(long long* noted, unsigned* flags, int apart, in
     if (threadIdx.x == 0 && blockIdx.x == 0) noted[0] = clock64() - start + (at == nullptr);
 }
 
+// Threads of all blocks add to one number if ADDS, with the value before if RETURNS, and load it if LOADS, in turn.
+extern "C" __global__ void add_and_load(long long* noted, unsigned* number, int rounds)
+{
+    unsigned sum = 0;
+    const long long start = clock64();
+    for (int k = 0; k < rounds; ++k) {
+        if (ADDS && !RETURNS) atomicAdd(number, 1u);
+        if (ADDS && RETURNS) sum += atomicAdd(number, 1u);
+        if (LOADS) sum += *(volatile unsigned*)number;
+    }
+    if (sum == 12345) noted[1] = sum;
+    if (blockIdx.x == 0) noted[0] = clock64() - start;
+}
+
 // The first block adds to a number, while those behind it load that number until it is `rounds`.
 extern "C" __global__ void add_beside_polls(long long* noted, unsigned* number, int rounds)
 {

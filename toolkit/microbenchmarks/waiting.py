@@ -12,7 +12,7 @@ from toolkit.microbenchmarks.record import Measured, each
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("waiting.cu")
 MACROS: dict[str, int | str] = {"FENCES": 1, "COUNT": 2, "TYPE": "float"} | dict.fromkeys(
-    ("WRITES", "READS", "BEFORE", "AFTER"), 0
+    ("WRITES", "READS", "BEFORE", "AFTER", "ADDS", "RETURNS", "LOADS"), 0
 )
 
 
@@ -22,13 +22,13 @@ def _per_round(
     """Clocks per round of the slowest warp of the first block."""
     kernel = bench.kernel(SOURCE, name, "", **(MACROS | macros))
     warps = -(-geometry.threads_per_block // WARP_SIZE)
-    out = bench.gpu.allocate(8 * warps)
 
     def clocks(rounds: int) -> int:
+        out = bench.gpu.upload(np.zeros(warps + 1, np.int64))  # some kernels note one warp only
         flags = bench.gpu.upload(np.zeros(128, np.int32))
         given = [flags if argument == "flags" else argument for argument in arguments]
         launch = kernel.prepared(geometry, [out, *given, np.int32(rounds)])
-        return int(bench.noted(name, launch, out, (warps,)).max())
+        return int(bench.noted(name, launch, out, (warps + 1,)).max())
 
     samples = [(clocks(MANY) - clocks(FEW)) / (MANY - FEW) for _ in range(REPEATS + 1)]
     return Measured.of(samples[1:])
@@ -50,10 +50,18 @@ def _meet_of(bench: Bench, blocks: int) -> Measured:
 
 def _meet_and_pass(bench: Bench, blocks: int, does: str) -> Measured:
     words = bench.gpu.upload(np.zeros(16 * blocks, np.uint32))
-    macros: dict[str, int | str] = {
-        name: 1 for name in does.upper().split("_") if name != "NOTHING"
-    }
-    return _per_round(bench, "meet_and_pass", Geometry.of(blocks, 1), "flags", words, **macros)
+    return _per_round(
+        bench, "meet_and_pass", Geometry.of(blocks, 1), "flags", words, **_macros(does)
+    )
+
+
+def _add_and_load(bench: Bench, blocks: int, does: str) -> Measured:
+    found = _per_round(bench, "add_and_load", Geometry.of(blocks, 1), "flags", **_macros(does))
+    return found.scaled(1 / blocks)
+
+
+def _macros(does: str) -> dict[str, int | str]:
+    return dict.fromkeys(does.upper().split("_"), 1) if does != "nothing" else {}
 
 
 def _polls(bench: Bench, blocks: int, threads: int, apart: int) -> Measured:
@@ -134,6 +142,14 @@ BENCHMARKS = (
             "reads",
             "writes_reads_before_after",
         ),
+    ),
+    *each(
+        "one_number_{does}_of_{blocks}_blocks_cycles",
+        "cycles per block and round",
+        "a thread of each of {blocks} blocks adds to one number (and takes it), and loads it",
+        _add_and_load,
+        blocks=(132, 1056),
+        does=("adds", "adds_returns", "loads", "adds_loads", "adds_returns_loads"),
     ),
     *each(
         "poll_{blocks}_blocks_of_{threads}_{apart}_words_apart_cycles",
