@@ -115,8 +115,7 @@ class ModelledSm:
             * self.busy_sms
             / self.device.sm_count,
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, l2_bytes_per_clock(self) * crowd),
-            # stores take the time of the sectors that remain after merging
-            "write_bytes_per_clock": written / work.sent_share,
+            "write_bytes_per_clock": written,
         }
         return Machine(
             **numbers,

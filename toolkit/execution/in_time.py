@@ -30,7 +30,7 @@ TICKS = 16  # of a clock
 QUANTUM, QUANTUM_OF_SHARED = 64, 4
 # Clocks of the load/store unit for a load of shared memory or an exchange: on an H200, 32 warps
 # that make 8 sums each, at addresses of their own, take 4.6 per sum, in long loops 3.7.
-CLOCKS_OF_SHARED = 2.3
+CLOCKS_OF_SHARED = 1.87
 # A launch that executes more is not followed to its end: about 10 s of a core.
 MOST_INSTRUCTIONS = 60_000_000
 _SWAPS = {"CAS", "CAST", "EXCH"}
