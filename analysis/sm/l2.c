@@ -82,15 +82,15 @@ static double clocks_of_store(const Machine *m, u32 lines, const u64 *line, u32 
     return bytes / m->write_bytes_per_clock;
 }
 
-/* An earlier store of the same warp to the same lines that still waits to be sent, and has not been pushed out
- * by stores to other lines; NULL if there is none. */
+/* An earlier store of the same warp to parts of sectors of the same lines that still waits to be sent, and has
+ * not been pushed out by stores to other lines; NULL if there is none. */
 static SentStore *merging_store(L2 *l2, u64 age, u32 lines, const u64 *line, double now) {
     u32 room = MOST_MERGED_LINES;
     for (u32 k = 0; k < MERGING_STORES; k++) {
         SentStore *x = &l2->sent[(l2->newest + MERGING_STORES - k) % MERGING_STORES];
         if (x->until <= now || x->lines > room) return NULL;
         room -= x->lines;
-        if (x->age != age || x->lines != lines) continue;
+        if (x->age != age || x->lines != lines || x->stored >= SECTOR * sectors_of(x->line, lines)) continue;
         u32 n = 0;
         while (n < lines && (x->line[n] ^ line[n]) >> SECTORS_OF_LINE == 0) n++;
         if (n == lines) return x;

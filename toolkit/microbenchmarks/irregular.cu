@@ -62,6 +62,26 @@ extern "C" __global__ void hits_beside_misses(long long* noted, const unsigned* 
     if (sum == 12345) noted[0] = 0;  // never true, and the compiler does not know
 }
 
+// Each lane stores a word `behind` words behind its own one, if `behind` is not negative, and loads its own one, which L1
+// had before, in turn. Lanes are `apart` words apart. The memory has zeros.
+extern "C" __global__ void load_after_store(long long* noted, unsigned* memory, int apart, int behind, int rounds)
+{
+    unsigned* at = memory + threadIdx.x * apart;
+    unsigned value;
+    asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(value) : "l"(at));
+    at += value;
+    __syncthreads();
+    const long long start = clock64();
+#pragma unroll 1
+    for (int k = 0; k < rounds; ++k) {
+        if (behind >= 0) asm volatile("st.global.u32 [%1], %0;" ::"r"(value), "l"(at + behind) : "memory");
+        asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+        at += value;
+    }
+    const long long stop = clock64();
+    if (threadIdx.x == 0) noted[0] = stop - start + value;
+}
+
 // Each warp loads LOADS words, SAME of them of one line that nobody has loaded before in this launch, then waits.
 extern "C" __global__ void pending_loads(long long* noted, const unsigned* memory, unsigned mask, int rounds)
 {

@@ -101,6 +101,20 @@ def _pending(bench: Bench, shape: tuple[int, int], warps: int, mib: int, on: str
     return Measured.of(found)
 
 
+def _after_store(bench: Bench, apart: int, behind: int) -> Measured:
+    memory = bench.shared(Memory)
+    memory.zero(4 * MIB)
+    out = bench.gpu.allocate(8)
+    kernel = bench.kernel(SOURCE, "load_after_store", **MACROS)
+
+    def clocks(rounds: int) -> int:
+        arguments = [out, memory.buffer, *map(np.int32, (apart, behind, rounds))]
+        launch = kernel.prepared(Geometry.of(1, WARP_SIZE), arguments)
+        return int(bench.noted("load_after_store", launch, out, (1,))[0])
+
+    return Measured.of([(clocks(320) - clocks(64)) / 256 for _ in range(5)])
+
+
 def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Measured:
     """Cycles of a load that hits L1; the most of all SMs in detail."""
     memory = bench.shared(Memory)
@@ -124,6 +138,15 @@ def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Measured
 
 
 BENCHMARKS = (
+    *each(
+        "load_of_{apart}_words_apart_after_store_{behind}_behind_cycles",
+        "cycles per load",
+        "one warp loads words that L1 had, {apart} apart, each after a store {behind} words behind "
+        "(none if negative)",
+        _after_store,
+        apart=(1, 32),
+        behind=(-1, 0, 1, 4096),
+    ),
     *each(
         "pending_{shape[0]}_loads_{shape[1]}_of_a_line_{warps}_warps_{mib}_mib_{on}_cycles",
         "cycles per load and SM",

@@ -62,6 +62,23 @@ def _fill_rows(bench: Bench, shape: tuple[int, int], group: int, more: int) -> M
     return Measured.of(found).scaled(bench.clock_hz())
 
 
+def _fill_columns(bench: Bench, shape: tuple[int, int], kib: int, more: int) -> Measured:
+    """Cycles per store of a lane and SM; each lane writes another row, all within L2."""
+    width, parts = shape
+    memory = bench.shared(Memory)
+    rows, row_bytes = 256, kib * 1024
+    pieces = rows * row_bytes // (width * parts)
+
+    def seconds(count: int) -> float:
+        stride = np.uint64(row_bytes + more)
+        arguments = [memory.buffer, np.uint32(count), np.uint32(rows), stride]
+        return _seconds(bench, "fill_pieces", arguments, WIDTH=width, PARTS=parts, GROUP=1)
+
+    stores = pieces * parts / bench.device.sm_count
+    found = [2 * (seconds(pieces) - seconds(pieces // 2)) / stores for _ in range(3)]
+    return Measured.of(found).scaled(bench.clock_hz())
+
+
 def _read(bench: Bench, shape: tuple[int, int], mib: int) -> Measured:
     width, parts = shape
     memory = bench.shared(Memory)
@@ -106,6 +123,15 @@ BENCHMARKS = (
         shape=((4, 1), (8, 1), (16, 1), (8, 2)),
         group=(1, 4, 8),
         more=(0, 2176),
+    ),
+    *each(
+        "stg_{shape[1]}_parts_of_{shape[0]}_bytes_in_columns_of_{kib}_kib_and_{more}_cycles",
+        "cycles per store of a lane and SM",
+        "each lane stores to another one of 256 rows of {kib} KiB and {more} bytes",
+        _fill_columns,
+        shape=((4, 1), (16, 1), (8, 2)),
+        kib=(64, 128),
+        more=(0, 128, 4224),
     ),
     *each(
         "ldg_{shape[1]}_parts_of_{shape[0]}_bytes_{mib}_mib_cycles",
