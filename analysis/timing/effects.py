@@ -155,6 +155,7 @@ def _coalesced(scene: Scene) -> Scene:
         dram_read_bytes=min(work.dram_read_bytes, reads),
         dram_write_bytes=work.dram_write_bytes * share,
         dram_lone_pairs=0.0,
+        dram_lone_writes=0.0,
         dram_fill_bytes=0.0,
     )
     return replace(scene, sm=replace(scene.sm, work=changed))

@@ -151,6 +151,7 @@ def work_of(
         dram_write_bytes=traffic.dram_write_bytes,
         l2=residence.l2,
         dram_lone_pairs=traffic.dram_lone_pairs,
+        dram_lone_writes=traffic.dram_lone_writes,
         dram_fill_bytes=traffic.dram_fill_bytes,
         weight=weight,
         merged_share=traffic.merged_share,
