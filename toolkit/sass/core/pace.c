@@ -30,11 +30,15 @@ static u64 made_at_slices(Worker *c, const Warp *w, const Ins *i, u32 m, const P
     u64 a[LANES], before = ~0ull, last = w->time;
     addresses(w, i, m, a);
     FOR_LANES_OF(m) {
-        const int is_same = a[l] / SECTOR == before / SECTOR && (pace->combines || a[l] != before);
-        u64 *free = &c->slice_free[a[l] / LINE * 0x9e3779b97f4a7c15ull >> 58];
+        const u64 sector = a[l] / SECTOR + 1;
+        const int is_same = sector == before / SECTOR + 1 && (pace->is_load || a[l] != before);
+        const u32 slice = a[l] / LINE * 0x9e3779b97f4a7c15ull >> 58;
+        u64 *free = &c->slice_free[slice], *added = &c->slice_added[slice];
         before = a[l];
         if (is_same) continue;
         *free = (*free > w->time ? *free : w->time) + pace->of_unit;
+        if (pace->is_load && *added == sector) *free += LOAD_AFTER_ADD;
+        *added = pace->is_load ? 0 : sector;
         if (*free > last) last = *free;
     }
     return last;
