@@ -774,6 +774,11 @@ def test_atomics_return_after_a_latency_of_their_own():
     assert clocks(table, [(0, 1), 1], shared_atomic_latency=26) == 27
 
 
+def test_a_request_of_shared_memory_that_is_off_takes_a_clock():
+    found = ran(code(LDS, EXIT), *[[(0, 0, OFF)] * 20 + [1]] * 4)
+    assert found.load_store_busy == 4 * 20
+
+
 def test_a_request_that_is_off_asks_for_nothing():
     table = code(LDG, WAITING_EXIT)
     found = ran(table, [(0, 0, OFF), 1])
