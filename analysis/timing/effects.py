@@ -395,8 +395,6 @@ REMOVABLE = (
     Removable(
         effect=Effect.BLOCK_START,
         is_present=_always,
-        removed=lambda scene: scene.with_machine(
-            block_start=0, block_interval=0, first_start=0
-        ),
+        removed=lambda scene: scene.with_machine(block_start=0, block_interval=0, first_start=0),
     ),
 )

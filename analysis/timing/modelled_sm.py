@@ -218,11 +218,7 @@ def _dram_work(sm: ModelledSm) -> float:
     transferred = work.dram_read_bytes + sm.dram_write_bytes
     read_alone = sm.constants.dram_pair_bytes - PAIR_BYTES  # more than their bytes
     written_alone = WRITTEN_PAIR_BYTES - SECTOR_BYTES
-    return (
-        transferred
-        + work.dram_lone_pairs * read_alone
-        + work.dram_lone_writes * written_alone
-    )
+    return transferred + work.dram_lone_pairs * read_alone + work.dram_lone_writes * written_alone
 
 
 def _ramp(value: float, start: float, end: float) -> float:

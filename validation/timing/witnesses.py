@@ -568,7 +568,12 @@ for n in (MI, 8 * MI):
         "scatter_pairs",
         1056,
         256,
-        lambda g, n: [np.zeros(2 * n, f32), _floats(g, 2 * n), g.permutation(n).astype(i32), i32(n)],
+        lambda g, n: [
+            np.zeros(2 * n, f32),
+            _floats(g, 2 * n),
+            g.permutation(n).astype(i32),
+            i32(n),
+        ],
         n,
         what=f"{n}",
     )
@@ -653,7 +658,9 @@ for rows, width in ((64, 512), (1000, 768)):
         what=f"width {width}",
     )
 for n in (512, 4096):
-    _add(SHORT, "edges", -(-n // 256), 256, lambda g, n: [_floats(g, n * n), i32(n)], n, what=f"{n}")
+    _add(
+        SHORT, "edges", -(-n // 256), 256, lambda g, n: [_floats(g, n * n), i32(n)], n, what=f"{n}"
+    )
 for n, systems in ((16, 4096), (64, 1024)):
     _add(
         SHORT,
