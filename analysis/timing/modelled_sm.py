@@ -30,9 +30,9 @@ DIRTY_AT_FIRST = 0.8
 # all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
 LOCAL_READ_FROM, LOCAL_READ_ALL = 1.0, 1.9
 LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
-# Bytes that DRAM could transfer while it writes a lone pair of sectors: on an H200, 4 bytes of each 32 at
-# random places of 512 MiB take 60.6 ps, of which reading the pair takes the time of `dram_pair_bytes`
-# (stg_4_of_32_bytes_at_random_512_mib).
+# Bytes that DRAM could transfer while it writes a lone pair of sectors: on an H200, 4 bytes of each
+# 32 at random places of 512 MiB take 60.6 ps, of which reading the pair takes the time of
+# `dram_pair_bytes` (stg_4_of_32_bytes_at_random_512_mib).
 WRITTEN_PAIR_BYTES = 157
 # Products of 8x8x4 doubles that take as long as one of them: measured on an H100.
 DOUBLES_AT_ONCE = 2

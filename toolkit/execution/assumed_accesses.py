@@ -148,6 +148,8 @@ def _common_lines(of_samples: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
 
 def _is_chosen(lines: NDArray[np.uint64], spread: int) -> NDArray[np.bool_]:
     """One of 2^spread lines."""
+    if not spread:
+        return np.ones(len(lines), dtype=np.bool_)
     hashed = lines * np.uint64(0x9E3779B97F4A7C15)
-    chosen: NDArray[np.bool_] = hashed >> np.uint64(64 - spread) == 0 if spread else lines == lines
+    chosen: NDArray[np.bool_] = hashed >> np.uint64(64 - spread) == 0
     return chosen
