@@ -65,7 +65,7 @@ def _reuse(bench: Bench, kib: int) -> Measured:
     memory = bench.shared(Memory)
     memory.zero(4 * MIB)
     out = bench.gpu.allocate(8 * PASSES * lines // WARP_SIZE)
-    kernel = bench.kernel(SOURCE, "reuse", **MACROS)
+    kernel = bench.kernel(SOURCE, "reuse", "", **MACROS)
     arguments = [out, memory.buffer, *map(np.int32, (lines, PASSES, MOST_HIT_CLOCKS))]
     launch = kernel.prepared(Geometry.of(1, WARP_SIZE), arguments)
     hits = bench.noted("reuse", launch, out, (PASSES, lines // WARP_SIZE)) / WARP_SIZE
@@ -85,7 +85,7 @@ def _pending(bench: Bench, shape: tuple[int, int], warps: int, mib: int, on: str
     blocks = bench.blocks(on)
     out = bench.gpu.allocate(8 * blocks)
     macros = {**MACROS, "LOADS": loads, "SAME": same}
-    kernel = bench.kernel(SOURCE, "pending_loads", **macros)
+    kernel = bench.kernel(SOURCE, "pending_loads", "", **macros)
     mask = np.uint32(min(mib * MIB, memory.bytes) // 4 - 1)
 
     def clocks(rounds: int) -> float:
@@ -105,7 +105,7 @@ def _after_store(bench: Bench, apart: int, behind: int) -> Measured:
     memory = bench.shared(Memory)
     memory.zero(4 * MIB)
     out = bench.gpu.allocate(8)
-    kernel = bench.kernel(SOURCE, "load_after_store", **MACROS)
+    kernel = bench.kernel(SOURCE, "load_after_store", "", **MACROS)
 
     def clocks(rounds: int) -> int:
         arguments = [out, memory.buffer, *map(np.int32, (apart, behind, rounds))]
@@ -121,7 +121,7 @@ def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Measured
     memory.zero()
     blocks = bench.blocks(on)
     out = bench.gpu.allocate(8 * blocks)
-    kernel = bench.kernel(SOURCE, "hits_beside_misses", **{**MACROS, "LINES": loads})
+    kernel = bench.kernel(SOURCE, "hits_beside_misses", "", **{**MACROS, "LINES": loads})
 
     def clocks(rounds: int) -> np.ndarray[Any, Any]:
         arguments = [

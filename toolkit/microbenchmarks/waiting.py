@@ -11,9 +11,9 @@ from toolkit.microbenchmarks.record import Measured, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("waiting.cu")
-MACROS: dict[str, int | str] = {"FENCES": 1, "COUNT": 2, "TYPE": "float"} | dict.fromkeys(
-    ("WRITES", "READS", "BEFORE", "AFTER", "ADDS", "RETURNS", "LOADS"), 0
-)
+MACROS: dict[str, int | str] = {"FENCES": 1, "COUNT": 2, "TYPE": "float"}
+for _name in ("WRITES", "READS", "BEFORE", "AFTER", "ADDS", "RETURNS", "LOADS"):
+    MACROS[_name] = 0
 
 
 def _per_round(
