@@ -117,6 +117,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SHARED_BY_COPIES": fitted("wide-thread-tile and async-copy"),
         "MERGED_STORES OF_BYTES": fitted("coarsened-2d, H100", "MERGED_STORES"),
         "WIDE_BYTES": fitted("vectorized, whose stores were never merged"),
+        "COVERED": technical("tells stores of parts of sectors from rounding"),
         "GPCS DEALT_FIRST": measured("recorded SMs of the blocks of launches of 8 to 800, H100"),
         "FAR_FROM_WRITER": fitted("rungs that share tiles at 512 and 1024"),
     },
@@ -137,6 +138,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/in_time.py": {
         "TICKS QUANTUM QUANTUM_OF_SHARED MOST_INSTRUCTIONS": _ENOUGH,
+        "CLOCKS_OF_POLLS": measured(f"{_PROBES} --only one_number_loads"),
         "CLOCKS_OF_SHARED": measured(
             f"{_PROBES} --only shared_sum_32_warps_own, H200: 3.7 for two in long loops, 4.6 in "
             "loops of 8"
@@ -146,6 +148,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "FEWEST_L1_LINES": technical("keeps a run of the model going"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
         "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
+        "WRITTEN_PAIR_BYTES": measured(f"{_PROBES} --only stg_4_of_32_bytes_at_random_512"),
         "LOCAL_READ_FROM LOCAL_READ_ALL LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
         ),
@@ -207,6 +210,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "MOST_SETS": measured(
             "16 sets give the share of 192 to 288 KiB that hits again (l1_hits_again), H200"
         ),
+        "MERGING_STORES MOST_MERGED_LINES": measured(f"{_PROBES} --only parts_of_"),
         "EVICTED LEAST_LINES_OF_SETS": technical("lines of 8 MiB of an SM; a small L1 is one set"),
         "NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM": _LAYOUT,
         "GROUPS": documented("PTX ISA, wgmma: four warps of at most 32"),
@@ -236,10 +240,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
-        "COVERED": technical("tells stores of parts of sectors from rounding"),
         "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
     },
-    "toolkit/execution/predict.py": {"MOST_STEPS": _ENOUGH},
+    "toolkit/execution/predict.py": {"MOST_STEPS CUT_STEPS": _ENOUGH},
     "toolkit/execution/observation.py": {
         "LEAST_BLOCKS MOST_SAMPLED MOST_VISITS": _ENOUGH,
         "DRAWN DRAWN_FOR_SLOW_PATHS": technical("shares of blocks that may differ unseen"),

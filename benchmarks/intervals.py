@@ -11,6 +11,7 @@ in the files of `--pairs`, such as the rungs at one shape (`--part recorded`). `
     python -m benchmarks.intervals --shipped --test FILE --part second --figure FILE.svg
 
 takes the launches of `like_launches.py` instead, and draws how often intervals of any chance hold.
+`--add FILE` adds those of a file to them (`--part` says which), and `--write` writes both.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from analysis.comparison.interval import (
     measured_launches,
     table_of,
 )
-from analysis.comparison.like_launches import COLUMNS, LAUNCHES
+from analysis.comparison.like_launches import COLUMNS, LAUNCHES, PAIR_SHARE
 from analysis.devices import find_device
 from analysis.hardware.sm_constants import constants_of
 from analysis.l2_state import L2State
@@ -224,9 +225,9 @@ def figure(tested: Sequence[Known], table: Table) -> str:
     )
 
 
-def written(launches: Sequence[Known], share: float) -> str:
+def written(launches: Sequence[Measured], share: float) -> str:
     head = TABLE.read_text(encoding="utf-8").partition("# Half width")[0]
-    lines = table_of(one.launch for one in launches)
+    lines = table_of(launches)
     names = "\n".join(wrap(" ".join([*(unit.name for unit in UNITS), LAUNCH]), 99))
     return (
         f"{head}# Half width of the interval of a change between two versions of one kernel, "
@@ -243,6 +244,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("files", type=Path, nargs="*", metavar="FILE")
     parser.add_argument("--shipped", action="store_true", help="the launches that predictions use")
     parser.add_argument("--part", metavar="NAME", help="of the files of --test, such as second")
+    parser.add_argument("--add", type=Path, metavar="FILE", help="launches beside those shipped")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="of --test, as SVG")
     parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", default=[])
     parser.add_argument(
@@ -252,8 +254,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(argv)
     tests = [one for path in chosen.test for one in known_of(path, chosen.part)]
     if chosen.shipped:
-        table = Table.of(measured_launches(COLUMNS, LAUNCHES))
-        print("\n".join(report(judged_by(tests, table), "tested")))
+        shipped = measured_launches(COLUMNS, LAUNCHES)
+        if chosen.add:
+            shipped += [one.launch for one in known_of(chosen.add, chosen.part)]
+            if chosen.write:
+                TABLE.write_text(written(shipped, PAIR_SHARE), encoding="utf-8")
+        table = Table.of(shipped)
+        if tests:
+            print("\n".join(report(judged_by(tests, table), "tested")))
         if chosen.figure:
             chosen.figure.write_text(figure(tests, table), encoding="utf-8")
         return
@@ -266,7 +274,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         table = Table.of([one.launch for one in launches])
         print("\n".join(report(judged_by(tests, table), "tested")))
     if chosen.write:
-        TABLE.write_text(written(launches, min(1.0, share)), encoding="utf-8")
+        of_files = [one.launch for one in launches]
+        TABLE.write_text(written(of_files, min(1.0, share)), encoding="utf-8")
 
 
 if __name__ == "__main__":

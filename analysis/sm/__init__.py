@@ -166,7 +166,7 @@ class Machine(Numbers):
     """
 
     slots: int
-    later_block_interval: int
+    first_start: int
     l1_lines: int
     code_lines: int
     flag_clocks: int = 0

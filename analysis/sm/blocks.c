@@ -7,7 +7,7 @@ void start_block(Sm *s, u32 slot, u64 at) {
     if (s->jobs.next == s->jobs.count) return;
     const u32 job = s->jobs.next++;
     RAISE(at, s->jobs.free);
-    s->jobs.free = at + (job < s->m->slots ? s->m->block_interval : s->m->later_block_interval);
+    s->jobs.free = at + s->m->block_interval;
     const Job *j = &s->jobs.job[job];
     Block *b = &s->blocks[slot];
     *b = (Block){.alive = j->warps, .job = job, .first = slot * s->warps_per_block, .warps = j->warps,

@@ -83,7 +83,9 @@ static double lsu_clocks(const Machine *m, const Instruction *i, const Step *ste
     }
     if (least) RAISE(least, m->request_clocks);
     if (step->clocks) RAISE(clocks, m->request_clocks);
-    if (i->unit == UNIT_LSU && !(step->flags & STEP_OFF)) RAISE(clocks, 1);
+    /* of shared memory also if no lane takes part */
+    const int is_shared = i->kind == KIND_SHARED_LOAD || i->kind == KIND_SHARED_STORE;
+    if (i->unit == UNIT_LSU && (is_shared || !(step->flags & STEP_OFF))) RAISE(clocks, 1);
     if (i->kind == KIND_LOAD && step->lines && clocks) { /* more for more sectors, up to a line */
         const u32 sectors = sectors_of(line, step->lines);
         const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;

@@ -1,5 +1,7 @@
 #include "l2.h"
 
+#include <string.h>
+
 enum { PHASES = 1 << 16 };
 #define LN2 0.6931471805599453
 
@@ -68,22 +70,58 @@ u8 waits_for_dram(Sm *s) {
     return waits;
 }
 
-/* Store at most `stored` bytes to some lines. If their sectors hold more bytes, they are written
- * partially, which takes longer. */
-void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now) {
-    const u32 sectors = sectors_of(line, lines);
-    const double of_sector = SECTOR * sectors > stored ? s->m->part_bytes : SECTOR;
+/* Clocks that the path to L2 takes for at most `stored` bytes in some lines. If their sectors hold more bytes,
+ * they are written partially, which takes longer. */
+static double clocks_of_store(const Machine *m, u32 lines, const u64 *line, u32 stored) {
+    const double of_sector = SECTOR * sectors_of(line, lines) > stored ? m->part_bytes : SECTOR;
     double bytes = 0;
     for (u32 k = 0; k < lines; k++) {
         const double of_line = of_sector * __builtin_popcount(sectors_in(line[k]));
-        bytes += GREATER(of_line, s->m->store_line_bytes);
+        bytes += GREATER(of_line, m->store_line_bytes);
     }
-    s->r->l2_write_bytes += SECTOR * sectors;
+    return bytes / m->write_bytes_per_clock;
+}
+
+/* An earlier store of the same warp to parts of sectors of the same lines that still waits to be sent, and has
+ * not been pushed out by stores to other lines; NULL if there is none. */
+static SentStore *merging_store(L2 *l2, u64 age, u32 lines, const u64 *line, double now) {
+    u32 room = MOST_MERGED_LINES;
+    for (u32 k = 0; k < MERGING_STORES; k++) {
+        SentStore *x = &l2->sent[(l2->newest + MERGING_STORES - k) % MERGING_STORES];
+        if (x->until <= now || x->lines > room) return NULL;
+        room -= x->lines;
+        if (x->age != age || x->lines != lines || x->stored >= SECTOR * sectors_of(x->line, lines)) continue;
+        u32 n = 0;
+        while (n < lines && (x->line[n] ^ line[n]) >> SECTORS_OF_LINE == 0) n++;
+        if (n == lines) return x;
+    }
+    return NULL;
+}
+
+/* Store at most `stored` bytes to some lines. `age`: of the warp. */
+void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double now) {
+    const Machine *m = s->m;
+    const u32 sectors = sectors_of(line, lines);
     RAISE(s->l2.write_free, now);
-    s->l2.write_free += bytes / s->m->write_bytes_per_clock;
-    s->r->write_clocks += bytes / s->m->write_bytes_per_clock;
+    SentStore *x = stored == WHOLE ? NULL : merging_store(&s->l2, age, lines, line, now);
+    double clocks = 0;
+    if (x) {
+        for (u32 k = 0; k < lines; k++) x->line[k] |= line[k];
+        x->stored += stored;
+        clocks = clocks_of_store(m, lines, x->line, x->stored) - x->clocks;
+        x->clocks += clocks;
+    } else {
+        clocks = clocks_of_store(m, lines, line, stored);
+        x = &s->l2.sent[s->l2.newest = (s->l2.newest + 1) % MERGING_STORES];
+        *x = (SentStore){.age = age, .lines = lines, .stored = stored, .clocks = clocks};
+        if (lines <= MOST_MERGED_LINES) memcpy(x->line, line, lines * sizeof *line);
+    }
+    s->l2.write_free += clocks;
+    x->until = s->l2.write_free;
+    s->r->l2_write_bytes += SECTOR * sectors;
+    s->r->write_clocks += clocks;
     const int is_local = lines && line[0] & LOCAL;
-    const double share = is_local ? s->m->local_write_share : s->m->dram_write_share;
+    const double share = is_local ? m->local_write_share : m->dram_write_share;
     if (share > 0) /* as much is evicted from L2 as enters; loads wait behind it */
-        ask_dram(s, now, SECTOR * sectors * share / s->m->dram_bytes_per_clock);
+        ask_dram(s, now, SECTOR * sectors * share / m->dram_bytes_per_clock);
 }

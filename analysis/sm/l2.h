@@ -12,7 +12,7 @@ double behind_dram(const Sm *s, double now, double at, double wait);
 double spread(u64 x);
 double dram_wait(const Machine *m, const Block *b, u64 number);
 u8 waits_for_dram(Sm *s);
-void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now);
+void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double now);
 
 static inline u32 sectors_of(const u64 *line, u32 lines) {
     u32 sectors = 0;

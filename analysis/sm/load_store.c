@@ -28,11 +28,11 @@ static void served(Sm *s, const Request *q, double now) {
         if (w->age == q->age) RAISE(at, w->async_done);
         break;
     case KIND_STORE:
-        store_lines(s, q->step->lines, q->line, LANES * i->argument, now);
+        store_lines(s, q->age, q->step->lines, q->line, LANES * i->argument, now);
         keep_local_lines(s, q, now);
         break;
     case KIND_ATOMIC:
-        if (q->step->lines) store_lines(s, q->step->lines, q->line, WHOLE, now);
+        if (q->step->lines) store_lines(s, q->age, q->step->lines, q->line, WHOLE, now);
         at += q->step->lines ? m->atomic_latency : m->shared_atomic_latency;
         break;
     case KIND_MBARRIER_BEGIN:

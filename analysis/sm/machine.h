@@ -90,7 +90,7 @@ typedef struct {
     double dram_spread;   /* maximum of the random additional clocks if DRAM is always busy */
     /* Of a launch, in the order of `Machine` in Python. */
     u32 slots;            /* resident blocks */
-    u32 later_block_interval; /* `block_interval` of later blocks than the first ones */
+    u32 first_start;      /* clock at which the first block starts */
     u32 l1_lines;         /* capacity of L1 */
     u32 code_lines;       /* code lines in the instruction cache; 0: unlimited */
     u32 flag_clocks;      /* clocks until a block that polls flags of other blocks finds all of them set */

@@ -87,7 +87,7 @@ void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, const u64
     const double now = s->now;
     if (words < 2) return;
     if (i->kind == KIND_BULK_STORE) {
-        store_lines(s, words - 2, line + 2, WHOLE, now);
+        store_lines(s, 0, words - 2, line + 2, WHOLE, now);
         w->bulk_done = s->l2.write_free;
         return;
     }

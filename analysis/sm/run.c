@@ -174,7 +174,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
     const u32 each = machine->slots * most / SCHEDULERS + 1;
     Sm s = {.m = machine, .program.code = code, .warps_per_block = most, .r = result,
             .recorded = {.steps = steps, .lines = lines, .streams = streams},
-            .jobs = {.job = jobs, .count = job_count, .fewer = fewer, .starts = starts, .ends = ends},
+            .jobs = {.job = jobs, .count = job_count, .fewer = fewer, .free = machine->first_start, .starts = starts, .ends = ends},
             .fetch.lines = length / CODE_LINE + 1, .events.room = 64, .arrivals.room = 64,
             .l1 = {.buckets = 1, .sets = machine->l1_lines < LEAST_LINES_OF_SETS ? 1 : MOST_SETS}};
     s.l1.capacity = machine->l1_lines / s.l1.sets * s.l1.sets;

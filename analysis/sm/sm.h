@@ -199,8 +199,13 @@ typedef struct {
  * how many are queued, and the number, from 1 on, of the first warp of the group whose product began last. */
 typedef struct { double free, shared; u32 queued, after; } Products;
 
-/* This SM's share of L2 and of DRAM. */
-typedef struct { double free, write_free; } L2;
+/* A store on its way to L2: its lines with the sectors that it and those merged with it write, their bytes,
+ * the clocks that they take, and when they have been sent. */
+enum { MERGING_STORES = 16, MOST_MERGED_LINES = 31 };
+typedef struct { u64 line[MOST_MERGED_LINES], age; u32 lines, stored; double clocks, until; } SentStore;
+
+/* This SM's share of L2 and of DRAM. `sent`: the last stores, the newest at `newest`. */
+typedef struct { double free, write_free; SentStore sent[MERGING_STORES]; u32 newest; } L2;
 typedef struct {
     double free;
     double due;           /* requests to L2 that still have to wait for DRAM */

@@ -268,6 +268,7 @@ def without_lines(scene: Scene, rows: Any) -> Scene:
         dram_write_bytes=work.dram_write_bytes * writes,
         dram_fill_bytes=work.dram_fill_bytes * writes,
         dram_lone_pairs=work.dram_lone_pairs * max(reads, writes),
+        dram_lone_writes=work.dram_lone_writes * writes,
     )
     without = replace(scene, sm=replace(scene.sm, work=changed), atomics_share=left(ATOMICS))
     return skipping(without, skipped)

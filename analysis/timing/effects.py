@@ -155,6 +155,7 @@ def _coalesced(scene: Scene) -> Scene:
         dram_read_bytes=min(work.dram_read_bytes, reads),
         dram_write_bytes=work.dram_write_bytes * share,
         dram_lone_pairs=0.0,
+        dram_lone_writes=0.0,
         dram_fill_bytes=0.0,
     )
     return replace(scene, sm=replace(scene.sm, work=changed))
@@ -394,8 +395,6 @@ REMOVABLE = (
     Removable(
         effect=Effect.BLOCK_START,
         is_present=_always,
-        removed=lambda scene: scene.with_machine(
-            block_start=0, block_interval=0, later_block_interval=0
-        ),
+        removed=lambda scene: scene.with_machine(block_start=0, block_interval=0, first_start=0),
     ),
 )

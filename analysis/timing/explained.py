@@ -143,7 +143,7 @@ def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:
     return total.stores, (
         f"{total.stores:,.0f} clocks of stores {OF_SM}, at least "
         f"{sm.constants.store_line_bytes:.0f} bytes per line, "
-        f"{machine.write_bytes_per_clock * work.sent_share:.1f} bytes per clock"
+        f"{machine.write_bytes_per_clock:.1f} bytes per clock"
     )
 
 

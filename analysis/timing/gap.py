@@ -87,7 +87,7 @@ def variations(machine: Machine) -> dict[str, Machine]:
         write_slots=0.0,
         operand_clocks=0,
         block_interval=0,
-        later_block_interval=0,
+        first_start=0,
         register_latency=0,
         barrier_unit_clocks=0.0,
         free_memory=1,

@@ -30,6 +30,10 @@ DIRTY_AT_FIRST = 0.8
 # all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
 LOCAL_READ_FROM, LOCAL_READ_ALL = 1.0, 1.9
 LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
+# Bytes that DRAM could transfer while it writes a lone pair of sectors: on an H200, 4 bytes of each
+# 32 at random places of 512 MiB take 60.6 ps, of which reading the pair takes the time of
+# `dram_pair_bytes` (stg_4_of_32_bytes_at_random_512_mib).
+WRITTEN_PAIR_BYTES = 157
 # Products of 8x8x4 doubles that take as long as one of them: measured on an H100.
 DOUBLES_AT_ONCE = 2
 
@@ -102,10 +106,12 @@ class ModelledSm:
         crowd *= work.exchanged.relative_l2_reads * work.relative_reads
         dram_rate = self.dram_rate * work.relative_reads
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
-        launch_clocks = c.next_block_s * self.clock_hz  # of the device, which starts one at a time
+        # the device starts a block at a time, on all SMs in turn
+        launch_clocks = round(self.busy_sms * c.next_block_s * self.clock_hz)
         has_several = self._warps > SCHEDULERS  # warps per scheduler
         # all constants that `Numbers` has under the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
+            "block_interval": max(c.block_interval, launch_clocks),
             "fetch_clocks": c.fetch_clocks_of_several if has_several else c.fetch_clocks,
             # the caches behind those of the SMs are shared
             "constant_line_clocks": c.constant_line_clocks_alone
@@ -113,13 +119,12 @@ class ModelledSm:
             * self.busy_sms
             / self.device.sm_count,
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, l2_bytes_per_clock(self) * crowd),
-            # stores take the time of the sectors that remain after merging
-            "write_bytes_per_clock": written / work.sent_share,
+            "write_bytes_per_clock": written,
         }
         return Machine(
             **numbers,
             slots=self.resident,
-            later_block_interval=max(c.block_interval, round(self.busy_sms * launch_clocks)),
+            first_start=launch_clocks,  # of the SM that gets its first block last
             wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - work.blocks_per_sm * shared) // LINE_BYTES),
             # unknown: how more than two warps per scheduler share code that exceeds the cache
@@ -209,9 +214,11 @@ def l2_bytes_per_clock(sm: ModelledSm) -> float:
 
 def _dram_work(sm: ModelledSm) -> float:
     """Bytes that DRAM could transfer in the time of what it transfers."""
-    lone_pair = sm.constants.dram_pair_bytes - PAIR_BYTES  # more than its bytes
-    transferred = sm.work.dram_read_bytes + sm.dram_write_bytes
-    return transferred + sm.work.dram_lone_pairs * lone_pair
+    work = sm.work
+    transferred = work.dram_read_bytes + sm.dram_write_bytes
+    read_alone = sm.constants.dram_pair_bytes - PAIR_BYTES  # more than their bytes
+    written_alone = WRITTEN_PAIR_BYTES - SECTOR_BYTES
+    return transferred + work.dram_lone_pairs * read_alone + work.dram_lone_writes * written_alone
 
 
 def _ramp(value: float, start: float, end: float) -> float:

@@ -124,6 +124,38 @@ class AlongK(Sample):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FirstSteps(Sample):
+    """The first instructions of blocks, up to two numbers of them; totals are linear in these.
+
+    Warps go on alike, and a block ends with its longest warp.
+    """
+
+    at: Mapping[int, Streams]  #: streams by the number of instructions of a warp
+    of: int  #: instructions of the longest warp of a complete block
+    counted: int  #: instructions of all complete blocks
+
+    most_waves: ClassVar[int] = 2
+    waves_apart: ClassVar[int] = 1
+
+    @property
+    def replayed(self) -> tuple[Streams, ...]:
+        return tuple(self.at[number] for number in sorted(self.at))
+
+    def changed(self, change: Callable[[Streams], Streams]) -> FirstSteps:
+        return replace(self, at={number: change(one) for number, one in self.at.items()})
+
+    def extrapolated(self, found: Sequence[T]) -> T:
+        return _on_a_line(self.at, found, self.of)
+
+    def marked_at(self, instructions: int, executed: int) -> int:
+        return min(instructions, executed * 7 // 8)
+
+    @property
+    def how(self) -> str:
+        return f" with the first {_two_largest(self.at)} of {self.of:,} instructions of a warp"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Repetitions(Sample):
     """Blocks whose loop has fewer repetitions; totals are linear in the number of repetitions.
 

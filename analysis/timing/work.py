@@ -76,7 +76,8 @@ class Work:
     dram_read_bytes: float
     dram_write_bytes: float
     l2: L2State = DEFAULT_L2  #: at the start; of a warm L2, the bytes above are those that it lacks
-    dram_lone_pairs: float = 0.0  #: pairs of sectors that DRAM transfers without the rest of a line
+    dram_lone_pairs: float = 0.0  #: pairs of sectors that DRAM reads without the rest of a line
+    dram_lone_writes: float = 0.0  #: the same of pairs that it writes
     dram_fill_bytes: float = (
         0.0  #: part of `dram_read_bytes`: for sectors that stores write in part
     )

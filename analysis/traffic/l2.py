@@ -31,6 +31,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,8 @@ class Traffic:
     l2_write_sectors: float  #: a sector that crosses between partitions counts twice
     dram_read_bytes: float
     dram_write_bytes: float
-    dram_lone_pairs: float = 0.0  #: pairs of sectors that DRAM transfers without the rest of a line
+    dram_lone_pairs: float = 0.0  #: pairs of sectors that DRAM reads without the rest of a line
+    dram_lone_writes: float = 0.0  #: the same of pairs that it writes
     dram_fill_bytes: float = 0.0  #: bytes read because stores write parts of sectors
 
     @property
@@ -218,6 +220,8 @@ def merged_stores(
 
 # The model.
 
+COVERED = 0.9  # of the bytes of written sectors: with fewer stored, some are written in part
+
 
 def traffic(
     accesses: Accesses,
@@ -228,7 +232,7 @@ def traffic(
     blocks_per_sm: int = 1,
     relative_times: Floats | None = None,
     written_sectors: float | None = None,
-    in_part: bool = False,
+    stored_bytes: float = inf,
 ) -> Traffic:
     """Traffic below L1 of a launch with these accesses on a device.
 
@@ -237,7 +241,8 @@ def traffic(
     `blocks_per_sm`: resident blocks per SM. `relative_times`: time that each SM takes for the same
     work, relative to a typical SM. `written_sectors`: sectors of stores that L1 sends, by default
     those of `accesses`.
-    `in_part`: stores leave parts of their sectors as they were, which DRAM has to read.
+    `stored_bytes`: of all stores. If sectors hold more, or if L2 writes more back because it evicts
+    sectors before all of their stores, DRAM has to read the parts that are not stored.
     """
     caches = caches_of(device)
     fetched = float(accesses.sectors[~accesses.is_write].sum())
@@ -255,11 +260,18 @@ def traffic(
         written_sectors = float(accesses.sectors[accesses.is_write].sum())
     pairs = accesses.pairs
     read_bytes = pairs.read * below.dram_read_bytes
-    fill_bytes = pairs.written * _unread_bytes(accesses) if in_part else 0.0
-    if fill_bytes and l2 is L2State.WARM:  # what stayed in L2 needs no reading
-        fill_bytes *= min(1.0, below.dram_write_bytes / bytes_written(accesses))
-    written_bytes = fill_bytes + (pairs.written * below.dram_write_bytes if in_part else 0.0)
-    lone_bytes = pairs.lone_read * read_bytes + pairs.lone_written * written_bytes
+    fill_bytes, lone_fills, lone_writes = 0.0, 0.0, 0.0
+    written = bytes_written(accesses)
+    if stored_bytes < COVERED * written:
+        fill_bytes = pairs.written * _unread_bytes(accesses)
+        if l2 is L2State.WARM:  # what stayed in L2 needs no reading
+            fill_bytes *= min(1.0, below.dram_write_bytes / written)
+        lone_fills = pairs.lone_written * fill_bytes / PAIR_BYTES
+        lone_writes = pairs.lone_written * pairs.written * below.dram_write_bytes / PAIR_BYTES
+    elif stored_bytes < COVERED * below.dram_write_bytes:
+        # sectors are evicted one by one, each with its fill
+        lone_fills = lone_writes = below.dram_write_bytes / SECTOR_BYTES
+        fill_bytes = lone_fills * PAIR_BYTES
     return Traffic(
         fetched_sectors=fetched,
         merged_sectors=merged,
@@ -268,7 +280,8 @@ def traffic(
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
         dram_read_bytes=read_bytes + fill_bytes,
         dram_write_bytes=below.dram_write_bytes,
-        dram_lone_pairs=lone_bytes / PAIR_BYTES,
+        dram_lone_pairs=pairs.lone_read * read_bytes / PAIR_BYTES + lone_fills,
+        dram_lone_writes=lone_writes,
         dram_fill_bytes=fill_bytes,
     )
 

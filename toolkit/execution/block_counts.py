@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.coalescing import LINE_BYTES
 from analysis.errors import UnavailableError
 from analysis.hardware.sm_constants import constants_of
 from analysis.records.counters import InstructionCounts
@@ -30,6 +30,7 @@ from toolkit.execution.accesses import (
     read_by_block,
     visits_in_time,
 )
+from toolkit.execution.assumed_accesses import assumed_accesses
 from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
 from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
 from toolkit.execution.estimate import Estimate
@@ -43,7 +44,7 @@ from toolkit.execution.in_time import (
 )
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.observation import Observable, Observed, observed
-from toolkit.execution.predict import streams_of
+from toolkit.execution.predict import first_steps_of, streams_of
 from toolkit.execution.replay import (
     ExchangingBlocks,
     Replay,
@@ -60,6 +61,7 @@ from toolkit.execution.sampling import (
 from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
@@ -82,6 +84,8 @@ class RecordedCounts(LaunchCounts):
     lifetimes: NDArray[np.float64] | None = None
     exchange: Exchange | None = None  # None if no block waits for another's data
     observed: Observed | None = None  # None unless a few blocks represent all
+    # assumed accesses of all blocks, if those of the executed blocks do not tell them
+    assumed: RecordedAccesses | None = None
     why_no_time: str = ""  # reason for a launch without traffic and time
 
     @property
@@ -99,11 +103,18 @@ class RecordedCounts(LaunchCounts):
 
     @property
     def _accesses_basis(self) -> str:
+        if self.assumed is not None:
+            return "are assumed to be like those of the executed blocks"
         if self.observed is not None:
             return "follow from those of the executed blocks"
-        accesses = self.runs[0].accesses
+        accesses = self._accesses
         spread = accesses.spread if accesses else 0
         return f"were recorded (one of {1 << spread})" if spread else "were recorded"
+
+    @property
+    def _accesses(self) -> RecordedAccesses | None:
+        """Accesses of all blocks, one by one."""
+        return self.assumed or self.runs[0].accesses
 
     @cached_property
     def atomics(self) -> AtomicOperations | None:
@@ -131,7 +142,7 @@ class RecordedCounts(LaunchCounts):
                 in_time=partial(visits_in_time, visits, moments, lifetimes=differing),
                 starts=starts,
             )
-        accesses = self.runs[0].accesses
+        accesses = self._accesses
         assert accesses is not None
         return Asked(
             below=accesses.below,
@@ -174,7 +185,7 @@ class RecordedCounts(LaunchCounts):
                 for one in self.observed.accesses.classes
             ]
             return np.concatenate(of_classes)[self.observed.accesses.class_of]
-        accesses = self.runs[0].accesses
+        accesses = self._accesses
         assert accesses is not None
         assert self.lifetimes is not None
         return read_by_block(accesses.rows, accesses.rows["block"], len(self.lifetimes))
@@ -183,6 +194,11 @@ class RecordedCounts(LaunchCounts):
         bound = self.again()
         try:
             streams = self._streams(bound, replay.blocks)
+        except UnavailableError:
+            if bound.blocks_meet or self.work is None or bound.cluster_blocks > 1:
+                raise
+            launch = partial(self._side_by_side, translated.kernel, residence)
+            return first_steps_of(launch, replay.blocks, self.work[list(replay.blocks)])
         except FaultError as error:
             where = describe(error.fault, translated, bound)
             raise UnavailableError(
@@ -197,15 +213,18 @@ class RecordedCounts(LaunchCounts):
             streams = streams.with_mark(IN_L2, self.exchange.lines).with_mark(FLAG, flags)
         return Whole(streams=streams, counted=counted)
 
+    def _side_by_side(self, kernel: Kernel, residence: Residence) -> BoundLaunch:
+        """The launch, with warps of a block that run side by side."""
+        constants = constants_of(residence.device)
+        clock_hz = residence.device.clock_under_load_hz(0.0)
+        return with_warps_in_time(self.again(), kernel, constants, clock_hz)
+
     def _in_time(
         self, kernel: Kernel, residence: Residence, blocks: Sequence[int]
     ) -> Streams | None:
         """Streams of `blocks` with `with_warps_in_time`; None if they execute too much."""
-        constants = constants_of(residence.device)
-        clock_hz = residence.device.clock_under_load_hz(0.0)
-        launch = with_warps_in_time(self.again(), kernel, constants, clock_hz)
         with suppress(UnavailableError, FaultError):
-            return streams_of(launch, blocks)
+            return streams_of(self._side_by_side(kernel, residence), blocks)
         return None
 
     def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float | None:
@@ -340,6 +359,11 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
     )
     if not found.is_sufficient and _is_short(selection):
         raise NoPlanError(found.lost)
+    assumed = None
+    if found.accesses is None:
+        starts = sorted(buffer.address // LINE_BYTES for buffer in bound.buffers)
+        assumed = assumed_accesses(found.samples, bound.geometry.blocks, starts)
+        found = replace(found, samples={})
     return RecordedCounts(
         counts=found.counts,
         requests=_requests(found.runs, bound),
@@ -347,15 +371,11 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         again=selection.again,
         blocks=len(found.runs),
         basis=found.basis,
-        lifetimes=(
-            None
-            if found.accesses is None
-            else np.where(lifetimes_of(found.work) > AT_ONCE, 1.0, 0.0)
-        ),
+        lifetimes=np.where(lifetimes_of(found.work) > AT_ONCE, 1.0, 0.0),
+        assumed=assumed,
         observed=found,
         estimates=found.estimates,
         uncertainty="" if found.is_sufficient else _uncertainty(len(found.runs), bound),
-        why_no_time=_why_no_accesses(selection.trial()) if found.accesses is None else "",
         work=found.work,
     )
 
@@ -378,14 +398,6 @@ def _is_short(selection: BlockSelection) -> bool:
         return False
     estimate = selection.trial()
     return not estimate.is_least and estimate.seconds <= selection.limit_s
-
-
-def _why_no_accesses(estimate: Estimate) -> str:
-    least = "more than " if estimate.is_least else "about "
-    return (
-        f"it needs the accesses of all blocks, which takes {least}{ceil(estimate.seconds):,} s: "
-        "--blocks all executes them"
-    )
 
 
 def _counts_of_some(

@@ -11,7 +11,7 @@ executed, unless that takes too long.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from analysis.traffic.groups import grouped
 from reports import text
 from toolkit.execution.class_accesses import ClassAccesses, class_accesses
-from toolkit.execution.executed import Executed, NoPlanError
+from toolkit.execution.executed import Executed, ExecutedBlock, NoPlanError
 from toolkit.execution.proof import Proof, Prover, RunBlocks, TooManyClassesError
 from toolkit.execution.representatives import Grid, extrapolated, regions
 from toolkit.execution.sampling import (
@@ -66,6 +66,8 @@ class Observed:
     # functions whose slow paths are the only code that may differ between blocks; or empty
     slow_paths: Sequence[str]
     atomics: Mapping[int, Atomics]  # of each executed block, by its linear index
+    # the executed blocks by their linear index, if the accesses of the others are unknown
+    samples: Mapping[int, ExecutedBlock] = field(default_factory=dict)
 
     @property
     def is_sufficient(self) -> bool:
@@ -272,6 +274,7 @@ class _Observer:
                 for block, one in self.executed.samples.items()
                 if one.run.atomics is not None
             },
+            samples={} if accesses else self.executed.samples,
         )
 
     def _has_open_accesses(self, may_differ: NDArray[Any]) -> bool:

@@ -25,7 +25,7 @@ from analysis.timing.gap import GapClocks
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.predict import gap_clocks_of, predict
 from analysis.timing.predicted import Explanation, Predicted, from_json
-from analysis.timing.samples import Sample
+from analysis.timing.samples import FirstSteps, Sample
 from analysis.timing.work import Work
 from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import Traffic
@@ -43,6 +43,7 @@ from toolkit.store.cache import cached, digest_of_folders, keep
 # Recorded steps of the blocks that one worker executes (67 MB). A prediction replays them a dozen
 # times.
 MOST_STEPS = 1 << 23
+CUT_STEPS = 1 << 20  # of blocks that execute more, in all
 # Folders whose code affects predictions.
 FOLDERS = (
     "analysis",
@@ -78,6 +79,39 @@ def streams_of(
     return streams
 
 
+def first_steps_of(
+    launch: Callable[[], BoundLaunch], blocks: Sequence[int], work: NDArray[Any]
+) -> Sample:
+    """The first CUT_STEPS steps of `blocks`, and half of them.
+
+    `launch` binds the launch so that the warps of a block go on side by side: warps that are
+    executed one after the other would be cut at different places. `work`: instructions of the
+    complete blocks (core.WORK). Raises as `streams_of` does.
+    """
+    found = [_cut_streams_of(launch, blocks, most) for most in (CUT_STEPS // 2, CUT_STEPS)]
+    return FirstSteps(
+        at={one.executed // len(one.first_step): one for one in found},
+        of=int(work["longest"].mean()),
+        counted=int(work["executed"].sum()),
+    )
+
+
+def _cut_streams_of(launch: Callable[[], BoundLaunch], blocks: Sequence[int], most: int) -> Streams:
+    most //= len(blocks)
+    runs = [
+        run_blocks(
+            replace(launch(), most_accesses=0, most_steps=most, cuts=True),
+            [range(block, block + 1)],
+            max_instructions=most,
+        )[0]
+        for block in blocks
+    ]
+    streams = joined([run.recorded for run in runs])
+    if streams is None:
+        raise UnavailableError("not enough memory for the streams of the blocks to replay")
+    return streams
+
+
 def work_of(
     kernel: Kernel,
     geometry: Geometry,
@@ -100,7 +134,7 @@ def work_of(
     sent = traffic.written_sectors + _sectors(instructions, REDUCTIONS)
     weight = replay.weight
     if weight is None:
-        (streams,) = sample.replayed
+        *_, streams = sample.replayed
         executed = sum(one.executed for one in instructions)
         counted = getattr(sample, "counted", None) or streams.executed
         weight = executed / replay.busy_blocks / (counted / streams.blocks)
@@ -117,6 +151,7 @@ def work_of(
         dram_write_bytes=traffic.dram_write_bytes,
         l2=residence.l2,
         dram_lone_pairs=traffic.dram_lone_pairs,
+        dram_lone_writes=traffic.dram_lone_writes,
         dram_fill_bytes=traffic.dram_fill_bytes,
         weight=weight,
         merged_share=traffic.merged_share,

@@ -36,7 +36,6 @@ from toolkit.sass.schedule_facts import ScheduleFacts
 from toolkit.sass.statistics import loop_bytes
 
 READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
-COVERED = 0.9  # of the bytes of written sectors: with fewer stored, some are written in part
 WIDEST_BYTES = 16  # per lane; a bulk copy counts as accesses of this width
 
 
@@ -107,7 +106,7 @@ def traffic_of(
     return traffic(
         replace(accesses, sectors=scale * accesses.sectors),
         device,
-        in_part=stored < COVERED * bytes_written(accesses),
+        stored_bytes=stored,
         in_step=together,
         l2=residence.l2,
         blocks_per_sm=per_sm,

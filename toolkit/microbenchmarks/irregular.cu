@@ -33,6 +33,79 @@ extern "C" __global__ void store_parts(char* memory, unsigned mask, int pitch, u
     }
 }
 
+// The first warp loads a word that L1 has, again and again, each load's address from the one before. The others load
+// lines that no one has loaded before, `apart` bytes from lane to lane, LINES loads of a warp at a time.
+extern "C" __global__ void hits_beside_misses(long long* noted, const unsigned* memory, unsigned mask, int apart, int rounds)
+{
+    __shared__ volatile int is_over;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    is_over = 0;
+    const unsigned* mine = memory + 32 * (blockIdx.x + 1);
+    unsigned sum = *mine;
+    __syncthreads();
+    if (warp == 0) {
+        unsigned at = sum;
+        for (int k = 0; k < 64; ++k) at = mine[at];  // until the others are at work
+        const long long start = clock64();
+        for (int k = 0; k < rounds; ++k) at = mine[at];
+        const long long stop = clock64();
+        if (lane == 0) noted[blockIdx.x] = stop - start + at;
+        is_over = 1;
+    } else {
+        unsigned place = (blockIdx.x * 31 + warp - 1) * (LINES * 32 * apart / 4);
+        for (int k = 0; k < 64 * rounds && !is_over; ++k) {
+#pragma unroll
+            for (int i = 0; i < LINES; ++i) sum += memory[1 << 20 | ((place + (i * 32 + lane) * (apart / 4)) & mask)];
+            place += gridDim.x * 31 * (LINES * 32 * apart / 4);
+        }
+    }
+    if (sum == 12345) noted[0] = 0;  // never true, and the compiler does not know
+}
+
+// Each lane stores a word `behind` words behind its own one, if `behind` is not negative, and loads its own one, which L1
+// had before, in turn. Lanes are `apart` words apart. The memory has zeros.
+extern "C" __global__ void load_after_store(long long* noted, unsigned* memory, int apart, int behind, int rounds)
+{
+    unsigned* at = memory + threadIdx.x * apart;
+    unsigned value;
+    asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(value) : "l"(at));
+    at += value;
+    __syncthreads();
+    const long long start = clock64();
+#pragma unroll 1
+    for (int k = 0; k < rounds; ++k) {
+        if (behind >= 0) asm volatile("st.global.u32 [%1], %0;" ::"r"(value), "l"(at + behind) : "memory");
+        asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+        at += value;
+    }
+    const long long stop = clock64();
+    if (threadIdx.x == 0) noted[0] = stop - start + value;
+}
+
+// Each warp loads LOADS words, SAME of them of one line that nobody has loaded before in this launch, then waits.
+extern "C" __global__ void pending_loads(long long* noted, const unsigned* memory, unsigned mask, int rounds)
+{
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    unsigned place = (blockIdx.x * warps + warp) * (LOADS / SAME * 32), sum = 0;
+    __syncthreads();
+    const long long start = clock64();
+#pragma unroll 1
+    for (int k = 0; k < rounds; ++k) {
+        unsigned value[LOADS];
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i) {
+            const unsigned at = (place + i / SAME * 32 + (lane + i % SAME) % 32) & mask;
+            asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(value[i]) : "l"(memory + at));
+        }
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i) sum += value[i];
+        place += gridDim.x * warps * (LOADS / SAME * 32);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) noted[blockIdx.x] = clock64() - start;
+    if (sum == 12345) noted[0] = 0;  // never true, and the compiler does not know
+}
+
 // How many of `lines` lines one warp finds in L1, in each of `passes` passes over them, by groups of 32 lines: the loads
 // that take at most `most` clocks.
 extern "C" __global__ void reuse(long long* found, const unsigned* memory, int lines, int passes, int most)

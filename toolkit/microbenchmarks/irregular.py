@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from analysis.geometry import WARP_SIZE, Geometry
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import WHERE, Bench
 from toolkit.microbenchmarks.global_memory import KIB, LINE_BYTES, MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
 from toolkit.microbenchmarks.record import Measured, each
@@ -17,13 +19,12 @@ LOADS = 8  # of a thread in flight
 TIMES = 4, 20  # the difference has no start and no end
 MOST_HIT_CLOCKS = 120  # of a load, with what reads the clock
 PASSES = 6
+MACROS = {"LINES": 1, "SECTORS": 1, "WIDTH": 4, "READS": 0, "LOADS": 1, "SAME": 1}
 IN_ORDER, AT_RANDOM = 1, 2654435761  # steps between pieces
 
 
 def _launch(bench: Bench, name: str, arguments: list[object], **macros: int) -> float:
-    kernel = bench.kernel(
-        SOURCE, name, "", **({"LINES": 1, "SECTORS": 1, "WIDTH": 4, "READS": 0} | macros)
-    )
+    kernel = bench.kernel(SOURCE, name, "", **(MACROS | macros))
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, THREADS)
     return bench.seconds(kernel.prepared(geometry, arguments), repeats=3).value
 
@@ -64,7 +65,7 @@ def _reuse(bench: Bench, kib: int) -> Measured:
     memory = bench.shared(Memory)
     memory.zero(4 * MIB)
     out = bench.gpu.allocate(8 * PASSES * lines // WARP_SIZE)
-    kernel = bench.kernel(SOURCE, "reuse", LINES=1, SECTORS=1, WIDTH=4, READS=0)
+    kernel = bench.kernel(SOURCE, "reuse", "", **MACROS)
     arguments = [out, memory.buffer, *map(np.int32, (lines, PASSES, MOST_HIT_CLOCKS))]
     launch = kernel.prepared(Geometry.of(1, WARP_SIZE), arguments)
     hits = bench.noted("reuse", launch, out, (PASSES, lines // WARP_SIZE)) / WARP_SIZE
@@ -77,7 +78,96 @@ def _reuse(bench: Bench, kib: int) -> Measured:
     )
 
 
+def _pending(bench: Bench, shape: tuple[int, int], warps: int, mib: int, on: str) -> Measured:
+    """Cycles per load and SM."""
+    loads, same = shape
+    memory = bench.shared(Memory)
+    blocks = bench.blocks(on)
+    out = bench.gpu.allocate(8 * blocks)
+    macros = {**MACROS, "LOADS": loads, "SAME": same}
+    kernel = bench.kernel(SOURCE, "pending_loads", "", **macros)
+    mask = np.uint32(min(mib * MIB, memory.bytes) // 4 - 1)
+
+    def clocks(rounds: int) -> float:
+        arguments = [out, memory.buffer, mask, np.int32(rounds)]
+        launch = kernel.prepared(Geometry.of(blocks, WARP_SIZE * warps), arguments)
+        if mib * MIB > bench.device.l2_bytes:
+            memory.flush_l2()
+        return float(np.median(bench.noted("pending_loads", launch, out, (blocks,))))
+
+    few, many = 4, 20
+    clocks(many)
+    found = [(clocks(many) - clocks(few)) / ((many - few) * loads * warps) for _ in range(5)]
+    return Measured.of(found)
+
+
+def _after_store(bench: Bench, apart: int, behind: int) -> Measured:
+    memory = bench.shared(Memory)
+    memory.zero(4 * MIB)
+    out = bench.gpu.allocate(8)
+    kernel = bench.kernel(SOURCE, "load_after_store", "", **MACROS)
+
+    def clocks(rounds: int) -> int:
+        arguments = [out, memory.buffer, *map(np.int32, (apart, behind, rounds))]
+        launch = kernel.prepared(Geometry.of(1, WARP_SIZE), arguments)
+        return int(bench.noted("load_after_store", launch, out, (1,))[0])
+
+    return Measured.of([(clocks(320) - clocks(64)) / 256 for _ in range(5)])
+
+
+def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Measured:
+    """Cycles of a load that hits L1; the most of all SMs in detail."""
+    memory = bench.shared(Memory)
+    memory.zero()
+    blocks = bench.blocks(on)
+    out = bench.gpu.allocate(8 * blocks)
+    kernel = bench.kernel(SOURCE, "hits_beside_misses", "", **{**MACROS, "LINES": loads})
+
+    def clocks(rounds: int) -> np.ndarray[Any, Any]:
+        arguments = [
+            out,
+            memory.buffer,
+            np.uint32(memory.bytes // 8 - 1),
+            *map(np.int32, (apart, rounds)),
+        ]
+        launch = kernel.prepared(Geometry.of(blocks, WARP_SIZE * (1 + warps)), arguments)
+        return bench.noted("hits_beside_misses", launch, out, (blocks,))
+
+    found = [np.median(clocks(320) - clocks(64)) / 256 for _ in range(5)]
+    return Measured.of([float(one) for one in found])
+
+
 BENCHMARKS = (
+    *each(
+        "load_of_{apart}_words_apart_after_store_{behind}_behind_cycles",
+        "cycles per load",
+        "one warp loads words that L1 had, {apart} apart, each after a store {behind} words behind "
+        "(none if negative)",
+        _after_store,
+        apart=(1, 32),
+        behind=(-1, 0, 1, 4096),
+    ),
+    *each(
+        "pending_{shape[0]}_loads_{shape[1]}_of_a_line_{warps}_warps_{mib}_mib_{on}_cycles",
+        "cycles per load and SM",
+        "{warps} warps load {shape[0]} words at a time, {shape[1]} of each line, of {mib} MiB",
+        _pending,
+        shape=((1, 1), (8, 1), (8, 8), (32, 1), (32, 8), (32, 32)),
+        warps=(8, 32),
+        mib=(16, 512),
+        on=WHERE,
+    ),
+    *each(
+        "l1_hit_beside_{warps}_warps_of_{loads}_misses_{apart}_bytes_{on}_cycles",
+        "cycles per load",
+        "loads of a warp that hit L1, each waits for the one before, while {warps} other warps "
+        "load {loads} times {apart} bytes per lane that nobody has loaded before",
+        _hits,
+        warps=(1, 4, 16),
+        loads=(1, 8),
+        apart=(4, 128),
+        on=WHERE,
+    ),
     *each(
         "gather_{shape[0]}_lines_of_{shape[1]}_sectors_{mib}_mib_cycles",
         "cycles per line and SM",

@@ -79,14 +79,35 @@ def _beside_ffma(width: int, ffmas: int) -> Probe:
     )
 
 
+def _in_turn(width: int) -> Probe:
+    """A load and a store in turn, in different parts of the array."""
+    lines = []
+    for i in range(UNROLLED // 2):
+        lines += [
+            _load(width, i % CHAINS),
+            f'asm volatile("st.shared.{_WIDTHS[width]} [%0 + {i % 4 * 2048 + 20480}], '
+            f'{vector(width, 1)};" :: "r"(base), "r"(lane), "r"(round), "r"(warp), "r"(lane) '
+            ': "memory");',
+        ]
+    return Probe(
+        name=f"lds_sts_{8 * width}",
+        setup=_SETUP % CHAINS,
+        body="\n".join(lines),
+        keep=_KEEP,
+        opcode=_SASS[width],
+        count=UNROLLED // 2,
+    )
+
+
 WIDTHS = (4, 8, 16)
 FFMAS = (8, 16, 32)
 LATENCY = {w: _loads(f"lds_chain_{8 * w}", w, 1) for w in WIDTHS}
 LOADS = {w: _loads(f"lds_rate_{8 * w}", w, CHAINS) for w in WIDTHS}
 STORES = {w: _stores(w) for w in WIDTHS}
-RATES = {"lds": LOADS, "sts": STORES}
+IN_TURN = {w: _in_turn(w) for w in WIDTHS}
+RATES = {"lds": LOADS, "sts": STORES, "lds_and_sts": IN_TURN}
 BESIDE = {(w, n): _beside_ffma(w, n) for w in WIDTHS for n in FFMAS}
-PROBES = (*LATENCY.values(), *LOADS.values(), *STORES.values(), *BESIDE.values())
+PROBES = (*LATENCY.values(), *LOADS.values(), *STORES.values(), *IN_TURN.values(), *BESIDE.values())
 
 
 def _offsets(width: int, ways: int = 1) -> list[int]:
@@ -164,7 +185,7 @@ BENCHMARKS = (
         "32 warps, {ways} lanes to a bank",
         _rate,
         kind=tuple(RATES),
-        bits=32,
+        bits=(32, 64),
         ways=(2, 4, 8, 16, 32),
     ),
 )

@@ -45,6 +45,7 @@ class BoundLaunch:
     at_once: bool = False  # as many run from the beginning
     most_accesses: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
+    cuts: bool = False  # streams end with these steps, and so does a block at its limit
     spread: Spread | None = None
     notes_requests: bool = False  # the first of each instruction
     regions: Regions | None = None  # where values come from is followed, with these regions

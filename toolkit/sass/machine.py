@@ -250,7 +250,8 @@ def _checked(
 
     Raises FaultError for the fault in the first block.
     """
-    failed = [fault for fault, _, _ in map(faults_of, handles) if fault.kind not in (OK, CANCELLED)]
+    expected = (OK, CANCELLED, LIMIT) if bound.cuts else (OK, CANCELLED)
+    failed = [fault for fault, _, _ in map(faults_of, handles) if fault.kind not in expected]
     if failed:
         raise FaultError(min(failed, key=lambda fault: fault.block), printed_records(keepers))
     of_keepers = [(first, reads) for _, first, reads in map(faults_of, keepers)]
@@ -261,7 +262,7 @@ def _checked(
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         atomics=recorded_atomics(keepers) if bound.most_accesses else None,
-        recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
+        recorded=tuple(Recorded(k, is_cut=bound.cuts) for k in keepers) if bound.most_steps else (),
         printed=printed_records(keepers),
         origins=origins_of(keepers[0], len(bound.lowered.program), len(bound.buffers))
         if bound.regions

@@ -22,7 +22,9 @@ Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # steps, segments, lin
 class Recorded:
     """Stream of the warps of one worker: memory of the core, which is freed with this object."""
 
-    def __init__(self, worker: int) -> None:
+    def __init__(self, worker: int, *, is_cut: bool = False) -> None:
+        """`is_cut`: steps that there was no room for are left out, and the others are kept."""
+        self._is_cut = is_cut
         self._stream: int = core.library().core_take_stream(worker)
         weakref.finalize(self, core.library().core_free_stream, self._stream)
 
@@ -31,7 +33,7 @@ class Recorded:
         stream = core.Stream.from_address(self._stream)
         steps = core.array(stream.steps, stream.count, STEP)
         segments = core.array(stream.segments, stream.segment_count, core.SEGMENT)
-        if stream.lost or steps is None or segments is None:
+        if (stream.lost and not self._is_cut) or steps is None or segments is None:
             return None
         lines = core.array(stream.lines, stream.line_count, np.dtype("u8"))
         return steps, segments, np.zeros(0, dtype="u8") if lines is None else lines

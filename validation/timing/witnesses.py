@@ -518,6 +518,171 @@ for n in (MI, 3 * MI, 8 * MI):
         what=f"{n}",
     )
 
+FILLED = "sectors that several stores fill"
+for rows, columns in ((4096, 512), (1024, 4096)):
+    _add(
+        FILLED,
+        "columns_of_pairs",
+        1056,
+        256,
+        lambda g, r, c: [np.zeros(2 * r * c), g.random(2 * r * c), i32(r), i32(c)],
+        rows,
+        columns,
+        what=f"{rows}x{columns}",
+    )
+for blocks in (1024, 4096):
+    _add(
+        FILLED,
+        "spread_groups",
+        blocks,
+        256,
+        lambda g, b: [np.zeros(2048 * b), g.random(2048 * b), i32(b)],
+        blocks,
+    )
+for kernel, words in (("fill_threes", 3), ("fill_nines", 9)):
+    for n in (MI, 4 * MI):
+        _add(
+            FILLED,
+            kernel,
+            1056,
+            256,
+            lambda g, n, w: [np.zeros(n * w, f32), i32(n)],
+            n,
+            words,
+            what=f"{n}",
+        )
+for n in (MI, 4 * MI):
+    _add(
+        FILLED,
+        "two_vectors",
+        n // 256,
+        256,
+        lambda g, n: [np.zeros(8 * n, f32), _floats(g, 4 * n), i32(n)],
+        n,
+    )
+
+SCATTERS = "scatters"
+for n in (MI, 8 * MI):
+    _add(
+        SCATTERS,
+        "scatter_pairs",
+        1056,
+        256,
+        lambda g, n: [
+            np.zeros(2 * n, f32),
+            _floats(g, 2 * n),
+            g.permutation(n).astype(i32),
+            i32(n),
+        ],
+        n,
+        what=f"{n}",
+    )
+for n, size in ((4 * MI, 4 * MI), (4 * MI, 256 * MI)):
+    _add(
+        SCATTERS,
+        "mark",
+        1056,
+        256,
+        lambda g, n, s: [np.zeros(s, np.uint8), _places(g, n, s), i32(n)],
+        n,
+        size,
+        what=f"{n} of {size}",
+    )
+
+DOUBLES = "wide words in shared memory"
+for kernel, threads in (("shared_columns", 32), ("exchange_steps", 64)):
+    for blocks in (2112, 16_896):
+        _add(
+            DOUBLES,
+            kernel,
+            blocks,
+            threads,
+            lambda g, b: [np.zeros(512 * b), g.random(512 * b)],
+            blocks,
+        )
+
+for blocks, threads, steps in ((16, 64, 6), (132, 64, 6), (528, 64, 6), (264, 256, 20)):
+    _add(
+        CHAINS,
+        "relax_together",
+        blocks,
+        threads,
+        lambda g, n, s: [_floats(g, n), np.zeros(n, f32), np.zeros(1, i32), i32(n), i32(s)],
+        4 * blocks * threads,
+        steps,
+        what=f"{steps} steps",
+    )
+for blocks in (132, 1056):
+    _add(
+        CHAINS,
+        "normalize_together",
+        blocks,
+        256,
+        lambda g, b: [
+            np.zeros(MI, f32),
+            _floats(g, MI),
+            np.zeros(b, f32),
+            np.zeros(1, i32),
+            i32(MI),
+        ],
+        blocks,
+    )
+
+SHORT = "short launches"
+for n, blocks, threads in ((10_000, 40, 256), (MI, 528, 128)):
+    _add(
+        SHORT,
+        "sums_of_doubles",
+        blocks,
+        threads,
+        lambda g, n, b: [np.zeros(b), g.random(n), i32(n)],
+        n,
+        blocks,
+        what=f"{n}",
+    )
+for rows, width in ((64, 512), (1000, 768)):
+    _add(
+        SHORT,
+        "small_rows",
+        rows,
+        256,
+        lambda g, r, w: [
+            np.zeros(r * w, f32),
+            _floats(g, r * w),
+            _floats(g, w),
+            _floats(g, w),
+            i32(w),
+        ],
+        rows,
+        width,
+        what=f"width {width}",
+    )
+for n in (512, 4096):
+    _add(
+        SHORT, "edges", -(-n // 256), 256, lambda g, n: [_floats(g, n * n), i32(n)], n, what=f"{n}"
+    )
+for n, systems in ((16, 4096), (64, 1024)):
+    _add(
+        SHORT,
+        "solve_thirds",
+        systems // 128,
+        128,
+        lambda g, n, s: [g.random(n * s), 0.1 * g.random(n), 0.1 * g.random(n), i32(n), i32(s)],
+        n,
+        systems,
+        what=f"{n} of {systems}",
+    )
+for n in (20_000, MI):
+    _add(
+        SHORT,
+        "powers",
+        -(-n // 256),
+        256,
+        lambda g, n: [np.zeros(n, f32), _floats(g, n), f32(1.7), i32(n)],
+        n,
+        what=f"{n}",
+    )
+
 
 def measured(gpu: Gpu, row: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Medians of each launch with the row. Arrays are uploaded anew before each state of L2."""

@@ -774,6 +774,11 @@ def test_atomics_return_after_a_latency_of_their_own():
     assert clocks(table, [(0, 1), 1], shared_atomic_latency=26) == 27
 
 
+def test_a_request_of_shared_memory_that_is_off_takes_a_clock():
+    found = ran(code(LDS, EXIT), *[[(0, 0, OFF)] * 20 + [1]] * 4)
+    assert found.load_store_busy == 4 * 20
+
+
 def test_a_request_that_is_off_asks_for_nothing():
     table = code(LDG, WAITING_EXIT)
     found = ran(table, [(0, 0, OFF), 1])
@@ -1069,7 +1074,7 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
         fetch_latency=2 * fetch,
         fetch_clocks=fetch,
         block_interval=30,
-        later_block_interval=30,
+        first_start=7,
         barrier_unit_clocks=1.5,
         load_clocks=4 / 3,
         l1_lines=8,
@@ -1238,12 +1243,30 @@ def test_a_load_of_constants_waits_for_its_words(words):
     assert found == pytest.approx(30 + 10 * (words - 1), abs=1.5)
 
 
-def test_later_blocks_start_as_far_apart_as_a_device_launches_them():
-    table = code(FFMA, EXIT)
-    found = ran(
-        table, blocks=[[[0, 1]]], jobs=[0] * 9, slots=4, block_interval=90, later_block_interval=157
+def test_stores_of_halves_of_sectors_merge_unless_many_lines_are_between_them():
+    table = code(STG | {"argument": 16}, EXIT)
+
+    def halves(first):  # 32 lanes store 16 bytes to each of 32 sectors
+        return (0, 1, 0, [(first + k, 15) for k in range(8)])
+
+    def per_pair(order):
+        few, many = (
+            clocks(table, [*(halves(8 * k) for k in order(pairs)), 1]) for pairs in (8, 24)
+        )
+        return (many - few) / 16
+
+    in_pairs = per_pair(lambda n: [k for k in range(n) for _ in range(2)])
+    far_apart = per_pair(
+        lambda n: [k for first in range(0, n, 4) for _ in range(2) for k in range(first, first + 4)]
     )
-    assert np.diff(found.starts.astype(int)).tolist() == [90] * 4 + [157] * 4
+    assert in_pairs == pytest.approx(32 * 32 / 32)  # whole sectors, 32 bytes per clock
+    assert far_apart == pytest.approx(2 * 32 * 40 / 32)  # each half counts 40 bytes
+
+
+def test_blocks_start_as_far_apart_as_a_device_launches_them():
+    table = code(FFMA, EXIT)
+    found = ran(table, blocks=[[[0, 1]]], jobs=[0] * 9, slots=4, block_interval=157, first_start=80)
+    assert found.starts.tolist() == [80 + 157 * k for k in range(9)]
 
 
 def test_a_warp_waits_behind_a_fence():

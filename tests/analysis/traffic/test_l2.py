@@ -472,7 +472,9 @@ def test_dram_transfers_pairs_of_sectors():
 
 def test_sectors_that_are_written_in_part_are_read_unless_the_launch_has_read_them():
     written = passes(4, 1, is_write=True)
-    found, whole = (traffic(written, H200, in_step=0.0, in_part=part) for part in (True, False))
+    found, whole = (
+        traffic(written, H200, in_step=0.0, stored_bytes=stored) for stored in (0.0, np.inf)
+    )
     assert found.dram_fill_bytes == found.dram_read_bytes == 4 * MIB
     assert whole.dram_fill_bytes == whole.dram_read_bytes == 0
     read = replace(written, time=written.time - 10, is_write=~written.is_write)
@@ -483,5 +485,5 @@ def test_sectors_that_are_written_in_part_are_read_unless_the_launch_has_read_th
             if isinstance(value, np.ndarray)
         }
     )
-    found = traffic(both, H200, in_step=0.0, in_part=True)
+    found = traffic(both, H200, in_step=0.0, stored_bytes=0.0)
     assert (found.dram_fill_bytes, found.dram_read_bytes) == (0, 4 * MIB)

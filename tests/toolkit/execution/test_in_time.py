@@ -51,6 +51,15 @@ extern "C" __global__ void total(TYPE *out, const TYPE *in, int times)
 }"""
 
 
+POLLS = """
+extern "C" __global__ void ask(int *out, const int *flag, int times)
+{
+    const volatile int *at = flag;
+    for (int k = 0; k < times; k++) at += *at;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = at - flag;
+}"""
+
+
 def chain(blocks: int) -> Execution:
     memory = [np.zeros(blocks, i32), np.zeros(blocks, i32)]
     return simulate(CHAIN, grid=blocks, block=1, arguments=memory, device="h200")
@@ -90,6 +99,14 @@ def test_swaps_that_fail_take_time() -> None:
 
     one, all_sms = time(1), time(SMS)
     assert all_sms > 10 * one
+
+
+def test_lanes_that_poll_one_flag_ask_once() -> None:
+    def time(threads: int) -> float:
+        memory = [np.zeros(32 * SMS, i32), np.zeros(1, i32), i32(40)]
+        return clocks(simulate(POLLS, grid=SMS, block=threads, arguments=memory, device="h200"))
+
+    assert time(32) == pytest.approx(time(1), rel=0.02)
 
 
 @pytest.mark.parametrize(("kind", "passes"), [("float", 32), ("double", 16)])

@@ -134,9 +134,12 @@ typedef struct { u64 executed, longest; } BlockWork;
 
 /* How long a warp takes for an instruction, in ticks: until it can issue the next one, and until the
  * result is there, of which `scoreboard` tells (SCOREBOARDS: none). It waits for those in `wait`.
- * `of_unit`: of a slice of L2, for each sector, or with `is_of_sm` of the load/store unit of the SM. */
+ * `of_unit`: of a slice of L2, for each sector, or with `is_of_sm` of the load/store unit of the SM.
+ * `is_load`: lanes with one address are one operation of the slice, and wait for an atomic operation on the
+ * sector just before, LOAD_AFTER_ADD ticks. */
+enum { LOAD_AFTER_ADD = 42 };
 enum { SCOREBOARDS = 6 };
-typedef struct { u32 stall, latency, of_unit; u8 wait, scoreboard, is_of_sm, reserved; } Pace;
+typedef struct { u32 stall, latency, of_unit; u8 wait, scoreboard, is_of_sm, is_load; } Pace;
 
 /* A bound launch: what all workers share. Read-only while they run, but for `cancel`. */
 typedef struct {
@@ -352,6 +355,7 @@ struct Worker {
     u64 idle_since;        /* nothing has changed */
     u32 any_due;           /* a warp that issues in this quantum */
     u64 slice_free[SLICES_IN_TIME]; /* when each slice of L2 has made its operations */
+    u64 slice_added[SLICES_IN_TIME]; /* the sector of its last atomic operation, if no load has followed */
     u64 unit_free;         /* and the load/store unit of the SM */
 };
 

@@ -24,17 +24,21 @@ int issues_now(const Worker *c, Warp *w, u32 pc) {
     return w->time < c->now + c->launch->quantum;
 }
 
-/* Tick at which the L2 slices have completed a request; sectors of one slice queue. Lanes with one
- * address are not combined. */
-static u64 made_at_slices(Worker *c, const Warp *w, const Ins *i, u32 m, u32 ticks) {
+/* Tick at which the L2 slices have completed a request; sectors of one slice queue. Atomic operations of
+ * lanes with one address are not combined. */
+static u64 made_at_slices(Worker *c, const Warp *w, const Ins *i, u32 m, const Pace *pace) {
     u64 a[LANES], before = ~0ull, last = w->time;
     addresses(w, i, m, a);
     FOR_LANES_OF(m) {
-        const int is_same = a[l] / SECTOR == before / SECTOR && a[l] != before;
-        u64 *free = &c->slice_free[a[l] / LINE * 0x9e3779b97f4a7c15ull >> 58];
+        const u64 sector = a[l] / SECTOR + 1;
+        const int is_same = sector == before / SECTOR + 1 && (pace->is_load || a[l] != before);
+        const u32 slice = a[l] / LINE * 0x9e3779b97f4a7c15ull >> 58;
+        u64 *free = &c->slice_free[slice], *added = &c->slice_added[slice];
         before = a[l];
         if (is_same) continue;
-        *free = (*free > w->time ? *free : w->time) + ticks;
+        *free = (*free > w->time ? *free : w->time) + pace->of_unit;
+        if (pace->is_load && *added == sector) *free += LOAD_AFTER_ADD;
+        *added = pace->is_load ? 0 : sector;
         if (*free > last) last = *free;
     }
     return last;
@@ -48,7 +52,7 @@ void take_time(Worker *c, Warp *w, const Ins *i, u32 m) {
         if (c->unit_free < w->time) c->unit_free = w->time;
         made = c->unit_free += pace->of_unit;
     } else if (pace->of_unit && m) {
-        made = made_at_slices(c, w, i, m, pace->of_unit);
+        made = made_at_slices(c, w, i, m, pace);
     }
     if (pace->scoreboard < SCOREBOARDS) w->ready[pace->scoreboard] = made + pace->latency;
     w->time += pace->stall;

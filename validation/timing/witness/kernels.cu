@@ -454,3 +454,177 @@ EXPORT read_words(float *out, const float *in, int n) {
     GRID_STRIDE(i, n) sum += in[i];
     if (sum == 1.2345f) out[0] = sum;
 }
+
+// Sectors that several stores fill.
+
+// Rows of pairs become columns; each half of a pair is a store of its own.
+EXPORT columns_of_pairs(double *out, const double *in, int rows, int columns) {
+    GRID_STRIDE(i, rows * columns) {
+        const int row = i / columns, column = i % columns;
+        double *to = out + 2 * ((size_t)column * rows + row);
+        to[0] = in[2 * (size_t)i];
+        to[1] = in[2 * (size_t)i + 1];
+    }
+}
+
+// Groups of four lanes write 64 bytes of each of 256 rows, as a step of a transform of rows does.
+EXPORT spread_groups(double *out, const double *in, int blocks) {
+    const int row = threadIdx.x / 4, column = threadIdx.x % 4;
+    const double *from = in + 2 * ((size_t)blockIdx.x * 1024 + threadIdx.x);
+    double x[4], y[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) x[k] = from[512 * k], y[k] = from[512 * k + 1];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        double *to = out + 2 * ((size_t)(64 * k + row) * blocks * 4 + blockIdx.x * 4 + column);
+        to[0] = x[k] + y[3 - k];
+        to[1] = y[k] - x[3 - k];
+    }
+}
+
+struct Three { float x, y, z; };
+struct Nine { float of[9]; };
+
+EXPORT fill_threes(Three *out, int n) { GRID_STRIDE(i, n) out[i] = Three{i * 1.f, i * 2.f, i * 3.f}; }
+
+EXPORT fill_nines(Nine *out, int n) {
+    GRID_STRIDE(i, n) {
+        Nine nine;
+#pragma unroll
+        for (int k = 0; k < 9; k++) nine.of[k] = i * (k + 1);
+        out[i] = nine;
+    }
+}
+
+EXPORT two_vectors(float4 *out, const float4 *in, int n) {
+    GRID_STRIDE(i, n) {
+        const float4 v = in[i];
+        out[2 * (size_t)i] = v;
+        out[2 * (size_t)i + 1] = make_float4(v.w, v.z, v.y, v.x);
+    }
+}
+
+// More scatters.
+
+EXPORT scatter_pairs(float2 *out, const float2 *in, const int *to, int n) { GRID_STRIDE(i, n) out[to[i]] = in[i]; }
+
+EXPORT mark(unsigned char *seen, const int *places, int n) { GRID_STRIDE(i, n) seen[places[i]] = 1; }
+
+// Numbers in shared memory with conflicts of 64-bit words.
+
+EXPORT shared_columns(double *out, const double *in) {
+    __shared__ double tile[2][16][17], rows[2][16][16];
+    const int t = threadIdx.x, g = t / 16, k = t % 16;
+#pragma unroll
+    for (int j = 0; j < 16; j++) rows[g][k][j] = in[(size_t)blockIdx.x * 512 + g * 256 + j * 16 + k];
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < 16; j++) tile[g][j][k] = rows[g][j][k] + rows[g][k][j];
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < 16; j++) out[(size_t)blockIdx.x * 512 + g * 256 + j * 16 + k] = tile[g][k][j];
+}
+
+// Exchanges between the lanes of a transform, through one shared array and back.
+EXPORT exchange_steps(float2 *out, const float2 *in) {
+    __shared__ float2 part[512];
+    float2 v[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) v[k] = in[(size_t)blockIdx.x * 512 + 64 * k + threadIdx.x];
+#pragma unroll
+    for (int step = 0; step < 2; step++) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const float2 a = v[k], b = v[k + 4];
+            v[k] = make_float2(a.x + b.x, a.y + b.y), v[k + 4] = make_float2(a.x - b.x, a.y - b.y);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 8; k++) part[8 * threadIdx.x + k] = v[k];
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 8; k++) v[k] = part[64 * k + threadIdx.x];
+    }
+#pragma unroll
+    for (int k = 0; k < 8; k++) out[(size_t)blockIdx.x * 512 + 64 * k + threadIdx.x] = v[k];
+}
+
+// Blocks that meet between steps of work.
+
+__device__ void meet(unsigned *arrived, unsigned target) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1u);
+        while (*(volatile unsigned *)arrived < target) {}
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+EXPORT relax_together(float *a, float *b, unsigned *arrived, int n, int steps) {
+    for (int s = 0; s < steps; s++) {
+        GRID_STRIDE(i, n) b[i] = 0.5f * a[i] + 0.25f * (a[i ? i - 1 : 0] + a[i + 1 < n ? i + 1 : i]);
+        meet(arrived, (s + 1) * gridDim.x);
+        float *const c = a;
+        a = b, b = c;
+    }
+}
+
+// Sums of blocks, then of all blocks, by every block: one meeting.
+EXPORT normalize_together(float *out, const float *in, float *sums, unsigned *arrived, int n) {
+    __shared__ float of_warp[32];
+    float sum = 0;
+    GRID_STRIDE(i, n) sum += in[i];
+    sum = of_block(sum, of_warp, false);
+    if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+    meet(arrived, gridDim.x);
+    sum = 0;
+    for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) sum += ((volatile float *)sums)[b];
+    sum = of_block(sum, of_warp, false);
+    GRID_STRIDE(i, n) out[i] = in[i] / sum;
+}
+
+// Short launches.
+
+EXPORT sums_of_doubles(double *out, const double *in, int n) {
+    __shared__ double of_warp[32];
+    double sum = 0, squares = 0;
+    GRID_STRIDE(i, n) { const double x = in[i]; sum += x, squares += x * x; }
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d), squares += __shfl_xor_sync(~0u, squares, d);
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = sum + squares;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int w = 1; w < blockDim.x / 32; w++) sum += of_warp[w];
+        out[blockIdx.x] = sum;
+    }
+}
+
+EXPORT small_rows(float *out, const float *in, const float *weight, const float *bias, int width) {
+    __shared__ float of_warp[32];
+    const size_t at = (size_t)blockIdx.x * width;
+    float sum = 0, squares = 0;
+    for (int i = threadIdx.x; i < width; i += blockDim.x) sum += in[at + i];
+    const float mean = of_block(sum, of_warp, false) / width;
+    for (int i = threadIdx.x; i < width; i += blockDim.x) squares += (in[at + i] - mean) * (in[at + i] - mean);
+    const float scale = rsqrtf(of_block(squares, of_warp, false) / width + 1e-5f);
+    for (int i = threadIdx.x; i < width; i += blockDim.x) out[at + i] = (in[at + i] - mean) * scale * weight[i] + bias[i];
+}
+
+EXPORT edges(float *grid, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    grid[i] = grid[n + i];
+    grid[(size_t)(n - 1) * n + i] = grid[(size_t)(n - 2) * n + i];
+    grid[(size_t)i * n] = grid[(size_t)i * n + 1];
+    grid[(size_t)i * n + n - 1] = grid[(size_t)i * n + n - 2];
+}
+
+EXPORT solve_thirds(double *x, const double *lower, const double *upper, int n, int systems) {
+    const int s = blockIdx.x * blockDim.x + threadIdx.x;
+    if (s >= systems) return;
+    for (int k = 1; k < n; k++) x[(size_t)k * systems + s] -= lower[k] * x[(size_t)(k - 1) * systems + s];
+    for (int k = n - 2; k >= 0; k--) x[(size_t)k * systems + s] -= upper[k] * x[(size_t)(k + 1) * systems + s];
+}
+
+EXPORT powers(float *out, const float *x, float exponent, int n) { GRID_STRIDE(i, n) out[i] = powf(x[i], exponent); }

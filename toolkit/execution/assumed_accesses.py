@@ -1,0 +1,155 @@
+"""Accesses of all blocks to global memory, assumed from those of a few blocks.
+
+For launches whose accesses depend on data, where the execution of all blocks takes too long. A
+block that was not executed gets the accesses of the nearest executed block, moved within each
+array:
+
+- Lines that several executed blocks access stay where they are, such as those of a table.
+- If the executed blocks access places that lie on a line over their indices, the others do so too.
+- Otherwise, and if a block accesses places everywhere in an array, they are taken as random.
+
+Traffic from these accesses is an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
+from toolkit.execution.accesses import MOST_ACCESSES
+from toolkit.execution.executed import ExecutedBlock
+from toolkit.sass.accesses import Below, RecordedAccesses
+from toolkit.sass.core.binding import ACCESS
+
+SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
+COMMON = 0.25  # fraction of the executed blocks that access a line that stays where it is
+# A block is everywhere if half of its lines span more than this fraction of what all access.
+WIDE = 0.25
+ON_A_LINE = 0.05  # median distance of blocks from a line, as a fraction of what all of them access
+
+
+def assumed_accesses(
+    samples: Mapping[int, ExecutedBlock], blocks: int, starts: Sequence[int]
+) -> RecordedAccesses:
+    """Accesses of `blocks` blocks, from those of the executed `samples` by linear index.
+
+    `starts`: the first line of each array, in order.
+    """
+    known = np.array(sorted(samples))
+    of_samples = [_by_line(samples[block]) for block in known.tolist()]
+    arrays = [np.searchsorted(starts, rows["line"], "right") - 1 for rows in of_samples]
+    common = _common_lines(of_samples)
+    moves = {
+        array: _Move.of(array, known, of_samples, arrays, common)
+        for array in np.unique(np.concatenate(arrays)).tolist()
+    }
+    nearest = known[np.abs(known[None, :] - np.arange(blocks)[:, None]).argmin(axis=1)]
+    place = np.searchsorted(known, nearest)
+    visited = sum(len(of_samples[k]) for k in place.tolist())
+    spread = max(0, int(np.ceil(np.log2(max(1, visited) / MOST_ACCESSES))))
+    found = []
+    for block, k in enumerate(place.tolist()):
+        rows, array = of_samples[k], arrays[k]
+        moved = rows.copy()
+        moved["block"] = block
+        is_common = np.isin(rows["line"], common)
+        for number in np.unique(array[~is_common]).tolist():
+            own = (array == number) & ~is_common
+            moved["line"][own] = moves[number].moved(
+                rows["line"][own], block - int(known[k]), block
+            )
+        found.append(moved[_is_chosen(moved["line"], spread)])
+    below = Below(read=0, written_by_warps=0)
+    for k, times in enumerate(np.bincount(place, minlength=len(known)).tolist()):
+        below += samples[int(known[k])].below.times(times)
+    return RecordedAccesses(rows=np.concatenate(found), spread=spread, below=below)
+
+
+class _Move:
+    """How lines of an array move from block to block."""
+
+    def __init__(self, first: int, last: int, step: float | None) -> None:
+        self.first, self.size, self.step = first, last - first + 1, step
+
+    @classmethod
+    def of(
+        cls,
+        array: int,
+        known: NDArray[np.int64],
+        of_samples: Sequence[NDArray[Any]],
+        arrays: Sequence[NDArray[np.int64]],
+        common: NDArray[np.uint64],
+    ) -> _Move:
+        lines = [rows["line"][own == array] for rows, own in zip(of_samples, arrays, strict=True)]
+        lines = [one[~np.isin(one, common)] for one in lines]
+        has_any = np.array([len(one) > 0 for one in lines])
+        if not has_any.any():
+            return cls(0, 0, 0.0)
+        every = np.concatenate(lines)
+        first, last = int(every.min()), int(every.max())
+        spans = [float(np.subtract(*np.percentile(one, (75, 25)))) for one in lines if len(one)]
+        if np.median(spans) > WIDE * (last - first):
+            return cls(first, last, None)
+        at = np.array([float(np.median(one)) for one in lines if len(one)])
+        return cls(first, last, _step(known[has_any].astype(np.float64), at, last - first))
+
+    def moved(self, lines: NDArray[np.uint64], blocks: int, block: int) -> NDArray[np.uint64]:
+        """Lines of a block that is `blocks` blocks behind the executed one."""
+        if not blocks:
+            return lines
+        by = self.step * blocks if self.step is not None else _random(block) * self.size
+        places = (lines.astype(np.int64) - self.first + round(by)) % self.size
+        return (places + self.first).astype(np.uint64)
+
+
+def _step(blocks: NDArray[np.float64], at: NDArray[np.float64], size: int) -> float | None:
+    """Lines by which places move from block to block, None if they do not lie on a line."""
+    if len(at) < 3 or not size:
+        return 0.0 if not size else None
+    apart, moved = blocks[None, :] - blocks[:, None], at[None, :] - at[:, None]
+    step = float(np.median(moved[apart > 0] / apart[apart > 0]))
+    distance = np.abs(at - step * blocks - np.median(at - step * blocks))
+    return step if np.median(distance) <= ON_A_LINE * size else None
+
+
+def _random(block: int) -> float:
+    return float(np.random.default_rng(block).random())
+
+
+def _by_line(sample: ExecutedBlock) -> NDArray[Any]:
+    """The accesses of an executed block, one for all sectors of a line in a step of a warp."""
+    line, sector = np.divmod(sample.sectors, SECTORS_OF_LINE)
+    rows = np.zeros(len(line), dtype=ACCESS)
+    rows["line"], rows["mask"] = line, 1 << sector
+    for name in ("step", "warp", "kind"):
+        rows[name] = sample.rows[name]
+    order = np.lexsort((rows["kind"], rows["line"], rows["warp"], rows["step"]))
+    rows = rows[order]
+    keys = rows[["step", "warp", "line", "kind"]]
+    is_first = np.append(True, keys[1:] != keys[:-1]) if len(rows) else np.zeros(0, np.bool_)
+    begins = np.flatnonzero(is_first)
+    masks = np.bitwise_or.reduceat(rows["mask"], begins) if len(begins) else rows["mask"]
+    rows = rows[begins]
+    rows["mask"] = masks
+    return rows
+
+
+def _common_lines(of_samples: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
+    """Lines that at least COMMON of the executed blocks access, and two of them."""
+    every = np.concatenate([np.unique(rows["line"]) for rows in of_samples])
+    lines, times = np.unique(every, return_counts=True)
+    common: NDArray[np.uint64] = lines[times >= max(2, COMMON * len(of_samples))]
+    return common
+
+
+def _is_chosen(lines: NDArray[np.uint64], spread: int) -> NDArray[np.bool_]:
+    """One of 2^spread lines."""
+    if not spread:
+        return np.ones(len(lines), dtype=np.bool_)
+    hashed = lines * np.uint64(0x9E3779B97F4A7C15)
+    chosen: NDArray[np.bool_] = hashed >> np.uint64(64 - spread) == 0
+    return chosen
