@@ -137,7 +137,7 @@ class ModelRuns:
         if self.sm.machine.dram_share == 0:
             return 0.0
         if self.sm.work.blocks <= self.sm.device.sm_count:
-            return 1.0
+            return self.sm.work.coincident_share
         if not (self.sm.code["kind"] == Kind.BARRIER).any():
             return 0.0
         return float(np.clip(MEET_BY_WAITS * self.waits, 0, 1))

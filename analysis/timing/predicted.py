@@ -141,6 +141,11 @@ class Cost:
     detail: str = ""
 
     @property
+    def most_s(self) -> float:
+        """The most that removing it saves, alone or after the effects before it."""
+        return max(self.time_s, self.alone_s)
+
+    @property
     def is_roof(self) -> bool:
         return self.effect in ROOFS
 

@@ -84,6 +84,8 @@ class Work:
     weight: float = 1.0
     #: sectors that L2 sends, relative to those that SMs receive: one may go to several SMs of a GPC
     merged_share: float = 1.0
+    #: share of the repeated reads of lines that SMs issue together with the first one
+    coincident_share: float = 1.0
     #: fraction of the stored sectors that L1 sends to L2 after merging adjacent stores
     sent_share: float = 1.0
     exchanged: Exchanged = NO_EXCHANGE

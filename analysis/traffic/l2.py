@@ -154,6 +154,9 @@ class Traffic:
     dram_write_bytes: float
     dram_lone_pairs: float = 0.0  #: pairs of sectors that DRAM transfers without the rest of a line
     dram_fill_bytes: float = 0.0  #: bytes read because stores write parts of sectors
+    #: share of the repeated reads of pieces that are issued together with the first one; not
+    #: computed for a launch with more blocks than SMs
+    coincident_share: float = 1.0
 
     @property
     def merged_share(self) -> float:
@@ -161,9 +164,10 @@ class Traffic:
         return self.merged_sectors / self.fetched_sectors if self.fetched_sectors else 1.0
 
     @property
-    def rounded(self) -> dict[str, int]:
+    def rounded(self) -> dict[str, float]:
         """The fields in whole sectors and bytes: sums over blocks differ in their last digits."""
-        return {name: round(value) for name, value in vars(self).items()}
+        whole = {name: round(value) for name, value in vars(self).items()}
+        return whole | {"coincident_share": round(self.coincident_share, 3)}
 
 
 NO_TRAFFIC = Traffic(**{field.name: 0.0 for field in fields(Traffic)})
@@ -240,6 +244,8 @@ def traffic(
     `in_part`: stores leave parts of their sectors as they were, which DRAM has to read.
     """
     caches = caches_of(device)
+    is_alone = int(accesses.block.max(initial=-1)) < device.sm_count
+    coincident = coincident_share(accesses) if is_alone else 1.0
     fetched = float(accesses.sectors[~accesses.is_write].sum())
     merged = fetched - in_step * _mergeable(
         accesses, device.sm_count, blocks_per_sm, caches.merging_sms
@@ -270,7 +276,22 @@ def traffic(
         dram_write_bytes=below.dram_write_bytes,
         dram_lone_pairs=lone_bytes / PAIR_BYTES,
         dram_fill_bytes=fill_bytes,
+        coincident_share=coincident,
     )
+
+
+def coincident_share(accesses: Accesses) -> float:
+    """Share of the repeated reads of pieces that are issued together with the first one."""
+    reads = ~accesses.is_write
+    piece, time, sectors = (getattr(accesses, name)[reads] for name in ("piece", "time", "sectors"))
+    first_time = np.full(int(piece.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(first_time, piece, time)
+    after = time - first_time[piece]
+    first = np.zeros(len(first_time), dtype=np.int64)
+    first[piece[after == 0]] = np.flatnonzero(after == 0)  # one of those at that time
+    repeated = sectors.sum() - sectors[first[np.isfinite(first_time)]].sum()
+    late = sectors[after > 1 / TOGETHER].sum()
+    return 1 - float(late / repeated) if repeated else 1.0
 
 
 def _twice(accesses: Accesses) -> Accesses:

@@ -425,6 +425,13 @@ def test_sms_meet_by_what_they_wait(blocks, by_waits):
     assert free.coupling == (1.0 if by_waits is None else 0.0)
 
 
+def test_sms_that_read_the_same_lines_at_other_times_do_not_wait_together():
+    asked = work(blocks=132)
+    half = model_runs(modelled_sm(replace(asked, coincident_share=0.5)), [])
+    all_at_once = model_runs(modelled_sm(asked), [])
+    assert 0 < half.slowdown == pytest.approx(all_at_once.slowdown / 2)
+
+
 def test_without_reads_from_dram_nobody_waits_for_it(usual_times):
     assert at_all_occupancies(dram_read_bytes=0.0) < usual_times
 

@@ -190,7 +190,9 @@ def test_no_accesses_have_no_traffic():
     nothing = Accesses(
         **{name: value[:0] for name, value in arrays if isinstance(value, np.ndarray)}
     )
-    assert set(vars(on_h200(nothing, 1.0)).values()) == {0.0}
+    found = dict(vars(on_h200(nothing, 1.0)))
+    assert found.pop("coincident_share") == 1  # none is late
+    assert set(found.values()) == {0.0}
 
 
 # DRAM.
@@ -269,6 +271,24 @@ def test_sms_of_a_gpc_fetch_a_sector_once_as_far_as_they_are_in_step():
     assert traffic(together, RTX_3090, in_step=1.0).merged_sectors == 9
     apart = replace(together, time=np.arange(9) / 9)
     assert on_h200(apart, 1.0).merged_sectors == 9
+
+
+@pytest.mark.parametrize(
+    ("apart", "share"),
+    [
+        (0, 1),  # all three repeated reads come with the first one
+        (1 / 1000, 2 / 3),  # the third one 3/1000 later, which is more than 1/384
+        (1 / 200, 0),
+    ],
+)
+def test_repeated_reads_coincide_with_the_first_one_or_come_later(apart, share):
+    rows = [(0.5 + k * apart, 0, k, False) for k in range(4)]
+    alone = (0.9, 1, 5, False), (0.1, 0, 6, True)  # another piece, and a write, do not count
+    assert on_h200(accesses(*rows, *alone)).coincident_share == pytest.approx(share)
+
+
+def test_without_repeated_reads_none_is_late():
+    assert on_h200(accesses((0.5, 0, 0, False), (0.6, 1, 1, False))).coincident_share == 1
 
 
 @pytest.mark.parametrize(("sms", "fetches"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3), (14, 4)])
