@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 AT_ONE_WIDTH = chosen_of(map(pytest.param, [(400,), *WIDTHS]), lambda widths: widths == (400,))
 
 
-FILL = "getComputedStyle(document.querySelector('.plot .bars path')).fill"
+FILL = "getComputedStyle(document.querySelector('.plot .ytick text')).fill"
 
 
 def halves(measured):
