@@ -70,7 +70,7 @@ def drawing(comparison: RunComparison) -> Drawing | None:
         return None
     return Drawing(
         title="Change of each time",
-        reading="Above 0 a variant takes more time than before, below 0 less.",
+        reading="Right of 0: more time than before. Left of 0: less.",
         figure=times(comparison),
     )
 

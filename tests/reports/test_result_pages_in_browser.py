@@ -75,6 +75,10 @@ PAGES = {
 }
 
 
+IS_OF_SCHEME = """[...document.querySelectorAll(".plot .xtick text")].every((text) =>
+  getComputedStyle(text).fill === getComputedStyle(document.querySelector(".mu")).color)"""
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_it_is_readable_at_each_width_in_both_schemes(window, in_prediction, name):
     visit = window.show(PAGES[name](in_prediction), width=1440, waits=False)
@@ -85,6 +89,7 @@ def test_it_is_readable_at_each_width_in_both_schemes(window, in_prediction, nam
         assert not any(found.values()), (width, found)
     for scheme in SCHEMES:
         for width in (1440, 400):
-            assert seen_at(visit, width, scheme).page.evaluate(CONTRAST) == [], (width, scheme)
+            seen_at(visit, width, scheme).until(IS_OF_SCHEME)  # a figure is drawn again
+            assert visit.page.evaluate(CONTRAST) == [], (width, scheme)
     assert visit.complaints == []
     assert visit.fetched() == []
