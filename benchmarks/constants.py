@@ -120,9 +120,6 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "GPCS DEALT_FIRST": measured("recorded SMs of the blocks of launches of 8 to 800, H100"),
         "FAR_FROM_WRITER": fitted("rungs that share tiles at 512 and 1024"),
     },
-    "analysis/timing/gap.py": {
-        "WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
-    },
     "analysis/timing/l2_atomics.py": {
         "MOST_WINDOWS": _ENOUGH,
         "RUN_LINES LINES_OF_PAIR APART": measured(
