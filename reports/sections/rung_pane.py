@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.comparison.steps import Step
 from analysis.records.profile import Grade
-from analysis.timing.predicted import PEAKS, Cause, Effect, Predicted
+from analysis.timing.predicted import NAMED, PEAKS, Cause, Effect, Predicted
 from reports import text
 from reports.sections import rungs
 from reports.sections.ladder_answer import RESOURCES, share
@@ -15,6 +15,7 @@ from reports.sections.ladder_rows import Row, Rows
 from reports.svg.busy import Bar
 
 LEAST_PART = 0.002  # of the time: smaller parts are left out
+OTHERS = "smaller parts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +143,9 @@ def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
     earlier = None
     if before and before.predicted and before.predicted.gap_base == row.predicted.gap_base:
         earlier = _parts_of(before.predicted)
+    if row.predicted.costs:
+        longest_s = max(sum(own.values()), sum((earlier or {}).values()))
+        own, earlier = _named(own, earlier or {}, NAMED * longest_s)
     least = LEAST_PART * row.predicted.time_s
     names = [
         name
@@ -169,6 +173,21 @@ def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
         )
         for name in names
     ], unit
+
+
+def _named(
+    own: dict[str, float], earlier: dict[str, float], least: float
+) -> tuple[dict[str, float], dict[str, float] | None]:
+    """Parts of at least `least` seconds in one of two times, the largest first, and the others."""
+    most = {n: max(own.get(n, 0.0), earlier.get(n, 0.0)) for n in {**own, **earlier}}
+    order = sorted(most, key=lambda name: (name == Effect.REMAINDER, -most[name]))
+    shown = [name for name in order if most[name] >= least]
+
+    def divided(of: dict[str, float]) -> dict[str, float]:
+        others_s = sum(time_s for name, time_s in of.items() if name not in shown)
+        return {name: of.get(name, 0.0) for name in shown} | {OTHERS: others_s}
+
+    return divided(own), divided(earlier) if earlier else None
 
 
 def _parts_of(predicted: Predicted) -> dict[str, float]:

@@ -104,6 +104,9 @@ _TRAFFIC = (Resource.L1, Resource.L2, Resource.DRAM)
 def _cost(weight: Weight) -> str:
     verb = ("cost" if _is_plural(weight.resource) else "costs") if weight.is_step else "needs"
     before, after = (max(0.0, end) for end in (weight.time_s.before, weight.time_s.after))
+    if weight.resource in set(Effect):
+        more = "more" if after > before else "less"
+        return f"{verb} {text.predicted_seconds(abs(after - before))} {more}"
     if not before:
         return f"{verb} {text.predicted_seconds(after)} more"
     change = after / before - 1
