@@ -103,7 +103,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "analysis/traffic/l2.py": {
         "MOMENTS TOGETHER ROUNDS": technical("a resolution"),
-        "NO_TRAFFIC": technical("zeros"),
+        "WINDOWS": _ENOUGH,
         "NEGLIGIBLE": technical(
             "drops the rest of a smooth curve; set after two public launches in a warm L2"
         ),

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ from analysis.traffic.native import call, pointer_to
 
 TOGETHER = 384  # per lifetime of a block: fetches in one of these intervals can be merged
 PAIR_BYTES = 2 * SECTOR_BYTES
+WINDOWS = tuple(2.0**-k for k in range(12, -1, -1))  # in lifetimes of a block
 FAR = 0.5  # fraction of sectors with their home in the far partition of L2
 
 
@@ -154,9 +155,9 @@ class Traffic:
     dram_write_bytes: float
     dram_lone_pairs: float = 0.0  #: pairs of sectors that DRAM transfers without the rest of a line
     dram_fill_bytes: float = 0.0  #: bytes read because stores write parts of sectors
-    #: share of the repeated reads of pieces that are issued together with the first one; not
-    #: computed for a launch with more blocks than SMs
-    coincident_share: float = 1.0
+    #: shares of the repeated reads of pieces that come within each of `WINDOWS` after the first
+    #: one; empty for a launch with more blocks than SMs
+    soon_shares: tuple[float, ...] = ()
 
     @property
     def merged_share(self) -> float:
@@ -166,11 +167,10 @@ class Traffic:
     @property
     def rounded(self) -> dict[str, float]:
         """The fields in whole sectors and bytes: sums over blocks differ in their last digits."""
-        whole = {name: round(value) for name, value in vars(self).items()}
-        return whole | {"coincident_share": round(self.coincident_share, 3)}
+        whole = {name: round(value) for name, value in vars(self).items() if name != "soon_shares"}
+        shares = dict(enumerate(self.soon_shares))
+        return whole | {f"soon {number}": round(share, 3) for number, share in shares.items()}
 
-
-NO_TRAFFIC = Traffic(**{field.name: 0.0 for field in fields(Traffic)})
 
 # Co-resident blocks that copy single floats asynchronously share lines in L1 as long as they run
 # side by side. Fitted on `wide-thread-tile` and `async-copy`; no other kernel confirms it.
@@ -245,7 +245,7 @@ def traffic(
     """
     caches = caches_of(device)
     is_alone = int(accesses.block.max(initial=-1)) < device.sm_count
-    coincident = coincident_share(accesses) if is_alone else 1.0
+    soon = soon_shares(accesses) if is_alone else ()
     fetched = float(accesses.sectors[~accesses.is_write].sum())
     merged = fetched - in_step * _mergeable(
         accesses, device.sm_count, blocks_per_sm, caches.merging_sms
@@ -276,12 +276,12 @@ def traffic(
         dram_write_bytes=below.dram_write_bytes,
         dram_lone_pairs=lone_bytes / PAIR_BYTES,
         dram_fill_bytes=fill_bytes,
-        coincident_share=coincident,
+        soon_shares=soon,
     )
 
 
-def coincident_share(accesses: Accesses) -> float:
-    """Share of the repeated reads of pieces that are issued together with the first one."""
+def soon_shares(accesses: Accesses) -> tuple[float, ...]:
+    """Shares of the repeated reads of pieces that come within each of `WINDOWS` after the first."""
     reads = ~accesses.is_write
     piece, time, sectors = (getattr(accesses, name)[reads] for name in ("piece", "time", "sectors"))
     first_time = np.full(int(piece.max(initial=-1)) + 1, np.inf)
@@ -290,8 +290,14 @@ def coincident_share(accesses: Accesses) -> float:
     first = np.zeros(len(first_time), dtype=np.int64)
     first[piece[after == 0]] = np.flatnonzero(after == 0)  # one of those at that time
     repeated = sectors.sum() - sectors[first[np.isfinite(first_time)]].sum()
-    late = sectors[after > 1 / TOGETHER].sum()
-    return 1 - float(late / repeated) if repeated else 1.0
+    if not repeated:
+        return (1.0,) * len(WINDOWS)
+    return tuple(1 - float(sectors[after > window].sum() / repeated) for window in WINDOWS)
+
+
+def share_within(shares: Sequence[float], window: float) -> float:
+    """Share of the repeated reads within a window, by those of `WINDOWS`; 1 if none are known."""
+    return float(np.interp(np.log2(window), np.log2(WINDOWS), shares)) if shares else 1.0
 
 
 def _twice(accesses: Accesses) -> Accesses:

@@ -16,7 +16,7 @@ ROOFS = "roofs (theory)"
 ALONE = "each resource alone (predicted)"
 BUSIEST = "busy the longest, share of time"
 NO_ROOF = " (not a roof)"  # the bound of the source texts: caches serve most of these loads
-PARTS = "parts of the time"
+PARTS, WHOLE = "parts of the time (predicted)", "the whole time"
 NEGLIGIBLE = 0.01  # of the predicted times: nobody would look for such a resource
 
 
@@ -75,9 +75,17 @@ def _busiest(predicted: Predicted) -> Iterator[_Item]:
 
 
 def _parts(found: Timing) -> Iterator[_Item]:
+    group = PARTS
     for number, row in enumerate(part_rows_of(found)):
-        name = f"time, {row.name}" if row.is_total and number else row.name
-        yield _Item(group=PARTS, name=name, time_s=row.time_s, text=row.text)
+        is_whole = row.is_total and number > 0
+        group = WHOLE if is_whole else group  # what follows leads from one time to the next
+        yield _Item(
+            group=group,
+            name=f"time, {row.name}" if is_whole else row.name,
+            time_s=row.time_s,
+            text=row.text,
+            is_notable=group == WHOLE or abs(row.time_s) >= NEGLIGIBLE * found.predicted.time_s,
+        )
 
 
 def _item(
@@ -89,9 +97,9 @@ def _item(
 def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell | str]]:
     """Items of all variants, each group under its name; a dash where a variant lacks the item."""
     keys = dict.fromkeys(key for each in of_each for key, one in each.items() if one.is_notable)
-    for group in (ROOFS, ALONE, BUSIEST, PARTS):
+    for group in (ROOFS, ALONE, BUSIEST, PARTS, WHOLE):
         names = [name for of, name in keys if of == group]
-        if group == ALONE:  # the longest first: it is the limiter
+        if group in (ALONE, PARTS):  # the longest first
             names.sort(key=lambda name: -max(_time(each, group, name) for each in of_each))
         if names:
             yield head(group, 1 + len(of_each))

@@ -117,7 +117,7 @@ def work_of(
         dram_fill_bytes=traffic.dram_fill_bytes,
         weight=weight,
         merged_share=traffic.merged_share,
-        coincident_share=traffic.coincident_share,
+        soon_shares=traffic.soon_shares,
         sent_share=sent / stored if sent else 1.0,
         exchanged=replay.exchanged,
         finish_at_different_times=finish_at_different_times(kernel, geometry, replay),
