@@ -101,6 +101,10 @@ def _of_wavefronts(launch: _AdvisedLaunch) -> str:
             "let neighbouring lanes access neighbouring addresses (requests take "
             f"{text.ratio(touched / ideal)} the ideal sectors; L1 and shared memory cost {{}})"
         )
+    return _of_tiles(launch)
+
+
+def _of_tiles(launch: _AdvisedLaunch) -> str:
     tiling = launch.record.theory.accesses.tiling if launch.record.theory else None
     size = f" ({tiling.thread_m} × {tiling.thread_n} now)" if tiling else ""
     return f"a larger tile per thread{size}: L1 and shared memory cost {{}}"
@@ -136,7 +140,7 @@ _REMEDIES: Mapping[str, Callable[[_AdvisedLaunch], str]] = MappingProxyType(
         Effect.IDLE_SMS: _of_idle_sms,
         Effect.OTHER_INSTRUCTIONS: _of_instructions,
         Effect.REGISTER_BANKS: _OF_REGISTER_BANKS,
-        Effect.SHARED_WAVEFRONTS: _of_wavefronts,
+        Effect.SHARED_WAVEFRONTS: _of_tiles,
         Effect.L1_WAVEFRONTS: _of_wavefronts,
         Effect.UNCOALESCED: _of_wavefronts,
         Effect.CONFLICTS: _OF_BANKS,

@@ -679,5 +679,4 @@ def test_the_parts_of_the_time_of_a_rung_add_up_to_it(label):
     predicted = simulated(label, "1024", 1).predicted
     assert all(part_s >= 0 for part_s in predicted.parts.values())
     assert sum(predicted.parts.values()) == pytest.approx(predicted.time_s, rel=1e-9)
-    is_on_tensor_cores = Effect.TENSOR_PIPE in predicted.parts or Effect.PRODUCTS in predicted.parts
-    assert is_on_tensor_cores == label.endswith("-parts")
+    assert predicted.parts[Effect.LAUNCH] == predicted.launch_s
