@@ -103,7 +103,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "analysis/traffic/l2.py": {
         "MOMENTS TOGETHER ROUNDS": technical("a resolution"),
-        "NO_TRAFFIC": technical("zeros"),
+        "WINDOWS": _ENOUGH,
         "NEGLIGIBLE": technical(
             "drops the rest of a smooth curve; set after two public launches in a warm L2"
         ),
@@ -120,9 +120,6 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "COVERED": technical("tells stores of parts of sectors from rounding"),
         "GPCS DEALT_FIRST": measured("recorded SMs of the blocks of launches of 8 to 800, H100"),
         "FAR_FROM_WRITER": fitted("rungs that share tiles at 512 and 1024"),
-    },
-    "analysis/timing/gap.py": {
-        "WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
     },
     "analysis/timing/l2_atomics.py": {
         "MOST_WINDOWS": _ENOUGH,

@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
@@ -37,7 +37,7 @@ Row = dict[str, Any]
 SHAPES = ("4096", "2048x2048x8192", "3000x3100x3201", "2100x2200x9000")
 RUNGS = [rung.name for rung in LADDER if rung.name not in (BEST, LADDER[0].name)]
 NAMES = (*LAUNCHES, *(f"{rung}:{shape}" for shape in SHAPES for rung in RUNGS))
-OFF: Row = dict.fromkeys(("SHORTENED", "SHORTENED_FOR_GAP"), (UNLIMITED, 1, 1))
+OFF: Row = dict.fromkeys(("SHORTENED", "SHORTENED_FOR_COSTS"), (UNLIMITED, 1, 1))
 
 
 def timed(work: Work, device: Device) -> tuple[Predicted, float]:
@@ -49,16 +49,16 @@ def compared(name: str) -> Row:
     """The launch, predicted both ways; without `change`, its replays are not shortened."""
     row: Row = {"name": name}
 
-    def both(work: Work, device: Device, gap_clocks: Callable[[], Any]) -> Predicted:
-        gap_clocks()  # these runs have begun before
+    def both(work: Work, device: Device, *_: Any) -> Predicted:
         short, row["short_s"] = timed(work, device)
         with patch.multiple(timing, **OFF):
             long, row["long_s"] = timed(work, device)
         row["basis"] = short.basis
         if short != long:
             row["change"] = short.time_s / long.time_s - 1
-            steps = zip(short.gap, long.gap, strict=True)
-            row["step"] = max(abs(a.time_s - b.time_s) for a, b in steps) / long.time_s
+            names = short.parts.keys() | long.parts.keys()
+            apart = (short.parts.get(one, 0.0) - long.parts.get(one, 0.0) for one in names)
+            row["part"] = max(map(abs, apart)) / long.time_s
         return short
 
     arguments = ["simulate", *launched(name), "--device", DEVICE, "--blocks", "representative"]
@@ -76,7 +76,7 @@ def compared(name: str) -> Row:
 def line_of(row: Row) -> str:
     if "basis" not in row:
         return f"{row['name']:34} no time"
-    change = f"{row['change']:+8.2%}{row['step']:8.2%}" if "change" in row else f"{'-':>8}" * 2
+    change = f"{row['change']:+8.2%}{row['part']:8.2%}" if "change" in row else f"{'-':>8}" * 2
     which = row["basis"].partition(" replayed ")[2].partition(", ")[0]
     return f"{row['name']:34}{change}{row['short_s']:7.2f}{row['long_s']:8.2f}  {which}"
 

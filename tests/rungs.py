@@ -1,7 +1,5 @@
 """What tests of rungs share."""
 
-from contextlib import nullcontext
-
 import pytest
 
 from kernels import LADDER
@@ -13,4 +11,3 @@ every_rung = pytest.mark.parametrize("variant", LADDER, ids=lambda variant: vari
 def without_times(monkeypatch):
     """Launches get traffic below L1 and no time, which takes less."""
     monkeypatch.setattr(launch_time, "cached_prediction", lambda *_: "not asked for")
-    monkeypatch.setattr(launch_time, "gap_clocks_beside", lambda *_: nullcontext())

@@ -1,13 +1,12 @@
 """Reason why one rung is faster than another: the changes between two records, and the largest.
 
-A rung differs from the previous one in many counts. Each is weighed by the lower bound on time from
-its resource alone, as predicted. The reason is the bound that decreased the most, each decrease
-weighed by the bound itself, and only if that was the highest bound: a resource that does not limit
-saves no time. If the rung is slower, the reason is the bound that increased the most, in the same
-way.
+The reason is the part of the predicted time that changed the most (`Predicted.costs`): all parts of
+a time add up to it, and so do their changes to the change of the time.
 
-If the highest bound did not change, the reason is the step of the gap from nominal peak that
-changed the most (`Predicted.gap`): register ports or exposed latency have no bound.
+Predictions of earlier versions have bounds and steps of a gap instead. There, the reason is the
+lower bound on time that changed the most, each change weighed by the bound itself, and only if that
+was the highest bound: a resource that does not limit saves no time. Else it is the step of the gap
+from nominal peak that changed the most.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Counted, Record, Simulated
 from analysis.roofline import LevelName
-from analysis.timing.predicted import Cause, Resource
+from analysis.timing.predicted import Cause, Effect, Resource
 
 Quantity = Literal[
     "time",
@@ -47,9 +46,20 @@ QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
         Resource.LATENCY: "occupancy",
     }
 )
-# The same for steps of the gap; the other steps have no quantity that both rungs count.
+# The same for parts of the time; the others have no quantity that both rungs count.
 QUANTITY_OF_STEP: Mapping[str, Quantity] = MappingProxyType(
-    {Cause.IDLE_SMS: "busy SMs", Cause.INSTRUCTIONS: "warp instructions"}
+    {
+        Effect.IDLE_SMS: "busy SMs",
+        Effect.OTHER_INSTRUCTIONS: "warp instructions",
+        Effect.SHARED_WAVEFRONTS: "shared wavefronts",
+        Effect.CONFLICTS: "shared wavefronts",
+        Effect.L1_WAVEFRONTS: "L1 sectors",
+        Effect.UNCOALESCED: "L1 sectors",
+        Effect.L2_BANDWIDTH: "L2 bytes",
+        Effect.DRAM_BANDWIDTH: "DRAM bytes",
+        Cause.IDLE_SMS: "busy SMs",
+        Cause.INSTRUCTIONS: "warp instructions",
+    }
 )
 _OF_LEVEL: Mapping[LevelName, Quantity] = MappingProxyType(
     {
@@ -65,7 +75,7 @@ _SHARED_BY_ALL = (
     Resource.DRAM,
 )  # each SM has the other resources for itself
 
-Basis = Literal["predicted bounds", "predicted steps"]
+Basis = Literal["predicted parts", "predicted bounds", "predicted steps"]
 End = Literal["before", "after"]
 
 
@@ -104,7 +114,8 @@ class Change:
 class Weight:
     """The time that one resource alone needs, in both rungs, and the quantity that it is for.
 
-    Of a step of the gap, it is the time that `resource` adds to those named before it.
+    Of a part of the time, it is what `resource` costs; of a step of a gap, what it adds to those
+    named before it.
     """
 
     resource: str
@@ -168,8 +179,8 @@ def step(before: Record, after: Record) -> Step:
 
     There is no reason unless both times were predicted.
     """
-    changes = tuple(_changes(before, after))
-    weights = _weights(before, after, "bounds")
+    changes, parts = tuple(_changes(before, after)), _parts(before, after)
+    weights = parts or _bounds(before, after)
     found = Step(
         before=before.label,
         after=after.label,
@@ -177,22 +188,30 @@ def step(before: Record, after: Record) -> Step:
         weights=weights,
         reason=None,
         price=None,
-        basis="predicted bounds" if weights else None,
+        basis="predicted parts" if parts else "predicted bounds" if weights else None,
     )
-    return _explained(found, _weights(before, after, "gap")) if found.is_worth_a_reason else found
+    if not found.is_worth_a_reason:
+        return found
+    if parts:
+        return _by_parts(found, parts, "predicted parts")
+    return _by_bounds(found, _steps(before, after))
 
 
-def _explained(found: Step, steps: tuple[Weight, ...]) -> Step:
+def _by_parts(found: Step, parts: tuple[Weight, ...], basis: Basis) -> Step:
+    """The step with its reason: the part that changed the most."""
+    high, low = _ends_of(found)
+    reason = _largest_step(parts, high)
+    price = _largest_step(parts, low) if reason else None
+    return replace(found, weights=parts, basis=basis, reason=reason, price=price)
+
+
+def _by_bounds(found: Step, steps: tuple[Weight, ...]) -> Step:
     """The step with its reason: by its bounds, or else by the steps of the gap."""
     high, low = _ends_of(found)
     reason = _largest(found.weights, high)
     if reason and _at(reason, high) == max(_at(one, high) for one in found.weights):
         return replace(found, reason=reason, price=_largest(found.weights, low))
-    if not steps:
-        return found
-    reason = _largest_step(steps, high)
-    price = _largest_step(steps, low) if reason else None
-    return replace(found, weights=steps, basis="predicted steps", reason=reason, price=price)
+    return _by_parts(found, steps, "predicted steps") if steps else found
 
 
 def _ends_of(found: Step) -> tuple[End, End]:
@@ -291,25 +310,49 @@ def _resources(record: Record) -> dict[Quantity, float]:
 # Which change counts most.
 
 
-def _weights(before: Record, after: Record, of: Literal["bounds", "gap"]) -> tuple[Weight, ...]:
-    """A weight per bound, or per step of the gap, of both predictions; none if one is missing.
+def _parts(before: Record, after: Record) -> tuple[Weight, ...]:
+    """A weight per part of both predicted times; none if one is not known by its parts."""
+    ours, theirs = before.trusted_prediction, after.trusted_prediction
+    if ours is None or theirs is None or not (ours.costs and theirs.costs):
+        return ()
+    return _weights(ours.parts, theirs.parts, QUANTITY_OF_STEP, is_step=True)
 
-    What one prediction lacks takes it no time. Steps that begin at different peaks have none.
-    """
+
+def _steps(before: Record, after: Record) -> tuple[Weight, ...]:
+    """A weight per step of the gap of both predictions; none if these begin at different peaks."""
+    ours, theirs = before.trusted_prediction, after.trusted_prediction
+    if ours is None or theirs is None or ours.gap_base != theirs.gap_base:
+        return ()
+    return _weights(ours.parts, theirs.parts, QUANTITY_OF_STEP, is_step=True)
+
+
+def _bounds(before: Record, after: Record) -> tuple[Weight, ...]:
+    """A weight per bound of both predictions; none if one is missing."""
     ours, theirs = before.trusted_prediction, after.trusted_prediction
     if ours is None or theirs is None:
         return ()
-    first, second = ({one.name: one.time_s for one in getattr(x, of)} for x in (ours, theirs))
-    is_step = of == "gap"
-    if is_step and ours.gap_base != theirs.gap_base:
-        return ()
+    return _weights(
+        {one.name: one.time_s for one in ours.bounds if one.name in QUANTITY_OF},
+        {one.name: one.time_s for one in theirs.bounds if one.name in QUANTITY_OF},
+        QUANTITY_OF,
+        is_step=False,
+    )
+
+
+def _weights(
+    first: Mapping[str, float],
+    second: Mapping[str, float],
+    quantities: Mapping[str, Quantity | None] | Mapping[str, Quantity],
+    *,
+    is_step: bool,
+) -> tuple[Weight, ...]:
+    """A weight per name. What one prediction lacks takes it no time."""
     return tuple(
         Weight(
             resource=name,
-            quantity=QUANTITY_OF_STEP.get(name) if is_step else QUANTITY_OF[name],
+            quantity=quantities.get(name),
             time_s=Ends(before=first.get(name, 0.0), after=second.get(name, 0.0)),
             is_step=is_step,
         )
         for name in dict.fromkeys([*first, *second])
-        if is_step or name in QUANTITY_OF
     )

@@ -10,7 +10,7 @@ _AT_ROOF = "work of the busiest SM / rate of the unit, once all that can be avoi
 _PARTS = "page: Parts of the time; terminal: second line, and the bars below the remedies"
 _UNITS = "page: How near each unit is to its limit; terminal: `busy`"
 _BOTH = f"{_PARTS}; as a limiter: {_UNITS}"
-_LADDER = "page and terminal of `profile`: the gap, explained"
+_LADDER = "page of `profile`, of records of earlier versions: parts of the time"
 
 _COALESCED = """\
 lane      0    1    2    3  ...  31
@@ -82,7 +82,7 @@ CAUSES = (
         "few useful bytes through L1, L2 and DRAM.",
         "Let neighbouring threads access neighbouring addresses, through shared memory if need be.",
         "guide/01-coalescing.md#The idea",
-        also=("coalescing", "coalesced", "uncoalesced global accesses"),
+        also=("coalescing", "coalesced", "uncoalesced", "uncoalesced global accesses"),
         figure=_COALESCED,
     ),
     _cause(
@@ -135,7 +135,7 @@ CAUSES = (
         "With few blocks on an SM no other warp fills the pause.",
         "Fewer barriers, smaller blocks, or loads that start before the barrier remove it.",
         "guide/03-tiling.md#Its phases",
-        also=("__syncthreads", "synchronization"),
+        also=("__syncthreads", "synchronization", "barriers"),
     ),
     _cause(
         Effect.COPIES,
@@ -153,7 +153,7 @@ CAUSES = (
         "Leave a group in flight (wait_group 1), issue longer groups, or let two warpgroups "
         "alternate.",
         "timing.md#Tensor cores",
-        also=("wgmma", "waiting for WGMMA", "WGMMA"),
+        also=("wgmma", "waiting for WGMMA", "WGMMA", "waiting for products"),
     ),
     _cause(
         Effect.DRAM_LATENCY,
@@ -367,7 +367,7 @@ CAUSES = (
 
 
 def _step(word: str, one: str, two: str, three: str, *also: str, where: str = _LADDER) -> WordEntry:
-    """A step of the gap of the ladder that is no effect."""
+    """A step of the gap, by which earlier versions explained rungs, that is no effect."""
     return _cause(
         word,
         one,
@@ -384,15 +384,15 @@ STEPS = (
     _step(
         Cause.PEAK,
         "The time of the FLOP of the product at the nominal peak of the device.",
-        "It is the first step of the gap: what follows is why the launch takes longer.",
+        "Earlier versions explained rungs by the steps from it to the predicted time.",
         "No kernel reaches it.",
         "FP32 work",
     ),
     _step(
         Cause.TENSOR_PEAK,
         "The time of the products on tensor cores at the rate of their instructions.",
-        "It is the first step of the gap where tensor cores multiply: what follows is why the "
-        "launch takes longer.",
+        "Earlier versions explained rungs on tensor cores by the steps from it to the predicted "
+        "time.",
         "No kernel reaches it.",
         "tensor-core work",
     ),
@@ -422,7 +422,7 @@ STEPS = (
         "The model does not explain it.",
         "Its size is the error of the prediction.",
         "unexplained",
-        where=f"{_LADDER}; page and terminal of `run`: the last of the bars",
+        where="page and terminal of `profile` and `run`: the last of the bars",
     ),
 )
 

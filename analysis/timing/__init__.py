@@ -1,4 +1,4 @@
-"""Predicted time of a launch: bounds, replayed warps, and the gap to peak.
+"""Predicted time of a launch: bounds, replayed warps, and what it is spent on.
 
 Input: `Work`, the streams and bytes of a launch. Output: `Predicted`. Start with `predict`.
 """

@@ -170,7 +170,7 @@ def _detail(effect: Effect, sm: ModelledSm) -> str:
         return f"{sms - blocks} of {sms} SMs have no block"
     if sm.work.of_sm:
         return "blocks take different times"
-    return f"{blocks:,} blocks on {sms} SMs: up to {sm.blocks:,} on one"
+    return f"up to {sm.blocks:,} of {blocks:,} blocks per SM"
 
 
 def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:

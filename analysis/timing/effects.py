@@ -312,8 +312,8 @@ REMOVABLE = (
     ),
     Removable(
         effect=Effect.OTHER_BLOCKS,
-        is_present=lambda scene: scene.sm.work.clocks_of_waits > 0,
-        removed=lambda scene: replace(scene, waits_for_blocks=False),
+        is_present=lambda scene: scene.sm.work.clocks_of_waits > 0 or scene.machine.flag_clocks > 0,
+        removed=lambda scene: replace(scene.with_machine(flag_clocks=0), waits_for_blocks=False),
         moves_roof=True,
     ),
     Removable(

@@ -1,4 +1,4 @@
-"""Explanation of a predicted time: bounds by resource, steps from nominal peak, and the basis."""
+"""Explanation of a predicted time: bounds by resource, and the basis."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from analysis.devices import OwnConstants
 from analysis.hardware.sm_constants import SmConstants
 from analysis.sm import SCHEDULERS
-from analysis.timing.gap import GAP, GapClocks
 from analysis.timing.model_runs import ModelRuns
 from analysis.timing.modelled_sm import ModelledSm
-from analysis.timing.predicted import Cause, GapStep, Resource, TimeBound
+from analysis.timing.predicted import Resource, TimeBound
 from analysis.timing.sm_totals import SmTotals
 
 OF_SM = "of the SM with the most blocks"
@@ -24,9 +23,6 @@ PIPES = {
     "half": (Resource.HALF, "FP16 pipes"),
     "special": (Resource.SPECIAL, "XU pipes (special functions, conversions, S2R)"),
 }
-EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and bandwidth of L2 and DRAM"
-HELD = "the clock that the device holds under load instead of its boost clock"
-LAUNCH = "the time that CUDA events measure around an empty launch"
 
 
 def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
@@ -145,40 +141,6 @@ def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:
         f"{sm.constants.store_line_bytes:.0f} bytes per line, "
         f"{machine.write_bytes_per_clock:.1f} bytes per clock"
     )
-
-
-def gap_of(runs: ModelRuns, clocks: GapClocks, time_s: float) -> tuple[GapStep, ...]:
-    """Steps from the time at nominal peak to `time_s`; each step adds one effect of the model."""
-    sm, device, launch_s = runs.sm, runs.sm.device, runs.sm.constants.launch_s
-    spread = sm.work.relative_work(device)
-    if runs.total.tensor:
-        name, detail = Cause.TENSOR_PEAK, "the products at the rate of their instructions"
-        peak_s = runs.total.tensor / SCHEDULERS / device.boost_clock_hz / spread
-    else:
-        name, detail = Cause.PEAK, "the FLOP of the problem at the nominal FP32 rate"
-        peak_s = sm.work.flop / device.fp32_flop_per_s
-    steps = [GapStep(name=name, time_s=peak_s, detail=detail)]
-    if (slower := device.boost_clock_hz / sm.clock_hz) != 1:
-        lost_s = peak_s * (slower - 1)
-        steps.append(GapStep(name=Cause.CLOCK_UNDER_LOAD, time_s=lost_s, detail=HELD))
-        peak_s += lost_s
-    steps.append(
-        GapStep(
-            name=Cause.IDLE_SMS,
-            time_s=peak_s * (spread - 1),
-            detail=f"{sm.work.blocks:,} blocks over {device.sm_count} SMs: up to "
-            f"{sm.blocks:,} each",
-        )
-    )
-    scale = runs.replayed.clocks / runs.clocks_of_few / sm.clock_hz
-    before = peak_s * spread
-    for name, field, detail in GAP:
-        after = getattr(clocks, field) * scale
-        steps.append(GapStep(name=name, time_s=after - before, detail=detail))
-        before = after
-    steps.append(GapStep(name=Cause.LATENCY, time_s=time_s - launch_s - before, detail=EXPOSED))
-    steps.append(GapStep(name=Cause.LAUNCH, time_s=launch_s, detail=LAUNCH))
-    return tuple(steps)
 
 
 def named(constants: SmConstants) -> str:

@@ -14,6 +14,7 @@ from analysis.sm import SCHEDULERS, Kind, Machine, Ran, Streams, run, run_parts,
 from analysis.timing.l2_atomics import AtomicTime, atomic_time
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.sm_totals import SmTotals
+from analysis.traffic.l2 import share_within
 
 # If several SMs read a line at about the same time, the first read waits for DRAM, and so does each
 # read that arrives before the data. While a block waits, blocks of other SMs catch up, so that more
@@ -137,7 +138,8 @@ class ModelRuns:
         if self.sm.machine.dram_share == 0:
             return 0.0
         if self.sm.work.blocks <= self.sm.device.sm_count:
-            return 1.0
+            latency = self.sm.machine.l2_latency + self.sm.machine.dram_latency
+            return share_within(self.sm.work.soon_shares, latency / self.clocks_of_few)
         if not (self.sm.code["kind"] == Kind.BARRIER).any():
             return 0.0
         return float(np.clip(MEET_BY_WAITS * self.waits, 0, 1))

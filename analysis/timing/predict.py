@@ -8,31 +8,26 @@ describes the model, docs/validation.md its errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from analysis.devices import Device
 from analysis.hardware.sm_constants import constants_of
 from analysis.sm import SCHEDULERS
 from analysis.timing.costs import costs_of, line_costs
-from analysis.timing.explained import basis_of, bounds_of, gap_of, named
-from analysis.timing.gap import GapClocks, gap_runs
+from analysis.timing.explained import basis_of, bounds_of, named
 from analysis.timing.model_runs import ModelRuns, model_runs
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import (
     Cost,
     Explanation,
-    GapStep,
     LineCost,
     Predicted,
 )
 from analysis.timing.repetitions import (
     SHORTENED,
     SHORTENED_FOR_COSTS,
-    SHORTENED_FOR_GAP,
     shortened,
 )
 from analysis.timing.samples import UnsteadyError
@@ -43,32 +38,16 @@ def predict(
     work: Work,
     device: Device,
     explanation: Explanation = Explanation.COSTS,
-    gap_clocks: Callable[[], GapClocks] | None = None,
 ) -> Predicted:
     """Predicted time of a launch on a device, its limiter, its bounds, and what it is spent on.
 
-    `gap_clocks` returns the result of `gap_clocks_of`, for a caller
-    that explains the time by its gap and computes this in another thread; by default it is computed
-    here. Raises UnavailableError if the native code of the model was not built.
+    Raises UnavailableError if the native code of the model was not built.
     """
     sm = modelled_sm(work, device)
     if shorter := _shorter(sm, -1, SHORTENED):
         with suppress(UnsteadyError):
-            return _predicted(shorter, sm, explanation, gap_clocks)
-    return _predicted(sm, sm, explanation, gap_clocks)
-
-
-def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
-    """Clocks of the model runs from which the steps of the gap follow.
-
-    They do not depend on the traffic below L1 in `work`. Each run is appended to `begun`, so that
-    `analysis.sm.end_runs` can end it. Raises as `predict` does.
-    """
-    sm = modelled_sm(work, device)
-    if shorter := _shorter(sm, 0, SHORTENED_FOR_GAP):
-        with suppress(UnsteadyError):
-            return gap_runs(shorter, begun)
-    return gap_runs(sm, begun)
+            return _predicted(shorter, sm, explanation)
+    return _predicted(sm, sm, explanation)
 
 
 def modelled_sm(work: Work, device: Device) -> ModelledSm:
@@ -98,7 +77,6 @@ def _predicted(
     sm: ModelledSm,
     complete: ModelledSm,
     explanation: Explanation,
-    gap_clocks: Callable[[], GapClocks] | None,
 ) -> Predicted:
     """Prediction from a replay of `sm`, whose sample may be shorter than that of `complete`."""
     begun = list[Any]()
@@ -111,15 +89,12 @@ def _predicted(
     bounds = bounds_of(runs)
     ranked = sorted(bounds, key=lambda bound: -bound.time_s)
     shares = [bound.time_s / seconds for bound in ranked]
-    gap: tuple[GapStep, ...] = ()
     costs: tuple[Cost, ...] = ()
     lines: tuple[LineCost, ...] = ()
-    if explanation is Explanation.GAP:
-        gap_clocks = gap_clocks or partial(gap_clocks_of, complete.work, complete.device, begun)
-        gap = gap_of(runs, gap_clocks(), time_s)
-    elif explanation is Explanation.COSTS:
+    if explanation is not Explanation.NONE:
         cheaper = _shorter(complete, 0, SHORTENED_FOR_COSTS) or complete
-        costs, lines = costs_of(runs, cheaper, begun), line_costs(runs, cheaper, begun)
+        costs = costs_of(runs, cheaper, begun)
+        lines = line_costs(runs, cheaper, begun) if explanation is Explanation.COSTS else ()
     return Predicted(
         time_s=time_s,
         cycles=runs.total.clocks,
@@ -132,7 +107,6 @@ def _predicted(
         next_limiter=ranked[1].name,
         next_share=shares[1],
         bounds=bounds,
-        gap=gap,
         costs=costs,
         lines=lines,
         constants=named(sm.constants),

@@ -1,4 +1,4 @@
-"""Records of a prediction: the time, its bounds, and the steps of the gap to nominal peak."""
+"""Records of a prediction: the time, its bounds, and the parts that it is spent on."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Explanation(Vocabulary):
     """Kind of explanation of a predicted time. The time itself is the same."""
 
     COSTS = "costs"  # parts by effect and by source line, each from replays without it
-    GAP = "gap"  # steps from nominal peak, each from a replay with one more effect
+    EFFECTS = "effects"  # parts by effect alone, in less time
     NONE = "none"  # nothing, in less time
 
 
@@ -141,6 +141,11 @@ class Cost:
     detail: str = ""
 
     @property
+    def most_s(self) -> float:
+        """The most that removing it saves, alone or after the effects before it."""
+        return max(self.time_s, self.alone_s)
+
+    @property
     def is_roof(self) -> bool:
         return self.effect in ROOFS
 
@@ -213,15 +218,21 @@ class Predicted:
     next_limiter: Resource  #: the resource with the second largest fraction
     next_share: float  #: that fraction
     bounds: tuple[TimeBound, ...]  #: lower bounds on the time, one per resource
-    gap: tuple[GapStep, ...]  #: steps from nominal peak to `time_s`
     constants: str  #: architecture and origin of the constants, in words
     basis: str  #: the blocks that were replayed, in words
     is_fitted: bool  #: the constants were fitted on a GPU of this architecture
     costs: tuple[Cost, ...] = ()  #: parts of `time_s` by effect; empty in earlier records
+    gap: tuple[GapStep, ...] = ()  #: steps from nominal peak to `time_s`, in earlier records
     lines: tuple[LineCost, ...] = ()  #: parts of `time_s` by source line
     #: four fifths of the measured times of launches like this lie in it, in seconds; None where
     #: none like it were measured (`analysis.comparison.interval`)
     interval_s: tuple[float, float] | None = None
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Seconds of each part of the time, or in earlier records of each step of the gap."""
+        found: dict[str, float] = {one.effect: one.time_s for one in self.costs}
+        return found or {one.name: one.time_s for one in self.gap}
 
     @property
     def gap_base(self) -> str | None:

@@ -14,7 +14,6 @@ from analysis.timing.samples import STEADY, Repetitions, Sample, Whole
 
 # Limits of `shortened`: `most` and `wanted` warp instructions, and the `least` repetitions.
 SHORTENED = (1 << 22, 1 << 21, 64)
-SHORTENED_FOR_GAP = (1 << 20, 1 << 18, 32)
 SHORTENED_FOR_COSTS = (1 << 18, 1 << 17, 16)
 # Barriers in shared memory count their phases, and bulk copies arrive at them.
 KINDS_WITH_PHASES = tuple(kind for kind in Kind if Kind.EXIT < kind <= Kind.BULK_GROUP)

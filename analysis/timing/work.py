@@ -85,6 +85,8 @@ class Work:
     weight: float = 1.0
     #: sectors that L2 sends, relative to those that SMs receive: one may go to several SMs of a GPC
     merged_share: float = 1.0
+    #: shares of the repeated reads that come soon after the first one (`Traffic.soon_shares`)
+    soon_shares: tuple[float, ...] = ()
     #: fraction of the stored sectors that L1 sends to L2 after merging adjacent stores
     sent_share: float = 1.0
     exchanged: Exchanged = NO_EXCHANGE

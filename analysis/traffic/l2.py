@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -47,6 +47,7 @@ from analysis.traffic.native import call, pointer_to
 
 TOGETHER = 384  # per lifetime of a block: fetches in one of these intervals can be merged
 PAIR_BYTES = 2 * SECTOR_BYTES
+WINDOWS = tuple(2.0**-k for k in range(12, -1, -1))  # in lifetimes of a block
 FAR = 0.5  # fraction of sectors with their home in the far partition of L2
 
 
@@ -156,6 +157,9 @@ class Traffic:
     dram_lone_pairs: float = 0.0  #: pairs of sectors that DRAM reads without the rest of a line
     dram_lone_writes: float = 0.0  #: the same of pairs that it writes
     dram_fill_bytes: float = 0.0  #: bytes read because stores write parts of sectors
+    #: shares of the repeated reads of pieces that come within each of `WINDOWS` after the first
+    #: one; empty for a launch with more blocks than SMs
+    soon_shares: tuple[float, ...] = ()
 
     @property
     def merged_share(self) -> float:
@@ -163,12 +167,12 @@ class Traffic:
         return self.merged_sectors / self.fetched_sectors if self.fetched_sectors else 1.0
 
     @property
-    def rounded(self) -> dict[str, int]:
+    def rounded(self) -> dict[str, float]:
         """The fields in whole sectors and bytes: sums over blocks differ in their last digits."""
-        return {name: round(value) for name, value in vars(self).items()}
+        whole = {name: round(value) for name, value in vars(self).items() if name != "soon_shares"}
+        shares = dict(enumerate(self.soon_shares))
+        return whole | {f"soon {number}": round(share, 3) for number, share in shares.items()}
 
-
-NO_TRAFFIC = Traffic(**{field.name: 0.0 for field in fields(Traffic)})
 
 # Co-resident blocks that copy single floats asynchronously share lines in L1 as long as they run
 # side by side. Fitted on `wide-thread-tile` and `async-copy`; no other kernel confirms it.
@@ -245,6 +249,8 @@ def traffic(
     sectors before all of their stores, DRAM has to read the parts that are not stored.
     """
     caches = caches_of(device)
+    is_alone = int(accesses.block.max(initial=-1)) < device.sm_count
+    soon = soon_shares(accesses) if is_alone else ()
     fetched = float(accesses.sectors[~accesses.is_write].sum())
     merged = fetched - in_step * _mergeable(
         accesses, device.sm_count, blocks_per_sm, caches.merging_sms
@@ -283,7 +289,28 @@ def traffic(
         dram_lone_pairs=pairs.lone_read * read_bytes / PAIR_BYTES + lone_fills,
         dram_lone_writes=lone_writes,
         dram_fill_bytes=fill_bytes,
+        soon_shares=soon,
     )
+
+
+def soon_shares(accesses: Accesses) -> tuple[float, ...]:
+    """Shares of the repeated reads of pieces that come within each of `WINDOWS` after the first."""
+    reads = ~accesses.is_write
+    piece, time, sectors = (getattr(accesses, name)[reads] for name in ("piece", "time", "sectors"))
+    first_time = np.full(int(piece.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(first_time, piece, time)
+    after = time - first_time[piece]
+    first = np.zeros(len(first_time), dtype=np.int64)
+    first[piece[after == 0]] = np.flatnonzero(after == 0)  # one of those at that time
+    repeated = sectors.sum() - sectors[first[np.isfinite(first_time)]].sum()
+    if not repeated:
+        return (1.0,) * len(WINDOWS)
+    return tuple(1 - float(sectors[after > window].sum() / repeated) for window in WINDOWS)
+
+
+def share_within(shares: Sequence[float], window: float) -> float:
+    """Share of the repeated reads within a window, by those of `WINDOWS`; 1 if none are known."""
+    return float(np.interp(np.log2(window), np.log2(WINDOWS), shares)) if shares else 1.0
 
 
 def _twice(accesses: Accesses) -> Accesses:

@@ -80,6 +80,8 @@ def _of_profiles(comparison: RunComparison) -> go.Figure:
     if not known:
         return style.empty(title, "No time is known on both sides.")
     places = list(range(len(known)))
+    several = len({pair.shape for pair, _ in known}) > 1
+    names = [_name(pair, with_shape=several) for pair, _ in known]
     bars = {
         "type": "bar",
         "orientation": "h",
@@ -88,21 +90,25 @@ def _of_profiles(comparison: RunComparison) -> go.Figure:
         "y": places,
         "marker": {"color": [_colour(found) for _, found in known]},
         "text": [found.words for _, found in known],
-        "textposition": "auto",
+        "textposition": "inside",
+        "textangle": 0,
         "hoverinfo": "text",
-        "hovertext": [style.hover(_name(pair), *_times(found)) for pair, found in known],
+        "hovertext": [
+            style.hover(name, *_times(found)) for name, (_, found) in zip(names, known, strict=True)
+        ],
         "showlegend": False,
     }
     return style.figure(
         title,
         [bars],
         height=120 + BAR_PX * len(known),
-        xaxis=style.axis("time, % more than before"),
+        uniformtext={"minsize": 11, "mode": "hide"},  # of bars that are too short for it
+        xaxis=style.axis("change of time, %"),
         yaxis=style.axis(
             "",
             tickmode="array",
             tickvals=places,
-            ticktext=[style.plain(_name(pair)) for pair, _ in known],
+            ticktext=list(map(style.plain, names)),
             range=[len(known) - 0.5, -0.5],
             showgrid=False,
             ticks="",
@@ -110,8 +116,9 @@ def _of_profiles(comparison: RunComparison) -> go.Figure:
     )
 
 
-def _name(pair: Pair) -> str:
-    return f"{shortened(pair.label)}, {text.shape(pair.shape)}" if pair.shape else pair.label
+def _name(pair: Pair, *, with_shape: bool) -> str:
+    label = shortened(pair.label)
+    return f"{label}, {text.shape(pair.shape)}" if with_shape and pair.shape else label
 
 
 def _times(found: TimeShift) -> tuple[str, str]:

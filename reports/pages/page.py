@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
-from importlib.resources import files
-from zlib import compress
 
 import plotly.graph_objects as go
-from plotly.io.json import to_json_plotly
 
 from analysis.devices import Device, Limits
 from analysis.errors import InputError
@@ -22,6 +17,7 @@ from reports.figures import hierarchy, rounds, sizes
 from reports.figures import ladder as rates
 from reports.figures import ladder_still as static
 from reports.ladder import View
+from reports.pages.drawing import Drawing, packed, plotly
 from reports.sections import launch_facts as facts
 from reports.sections import launch_memory as memory
 from reports.sections import product_errors, rung_pane
@@ -48,8 +44,6 @@ from reports.svg.memory_flow import flow
 from reports.svg.roofline import roofline
 from reports.templating import template
 
-PLOTLY = "plotly-cartesian-4.1.1.min.js.zlib"  # decision 64: an official bundle, compressed
-TOP_PX = 16  # above a plot below the first screen: its title stands outside of it
 MOST_OPEN, MOST_LINES = 6, 30  # lines of a rung: shown at once, and in all
 
 GRADES = {
@@ -60,47 +54,6 @@ GRADES = {
     Grade.THEORY: "a formula of the tiling and of the device",
     Grade.CHECKED: "compared with a float64 reference and an error bound",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drawing:
-    """A figure of the page: its heading, what to conclude from it, and Plotly's JSON."""
-
-    title: str
-    reading: str
-    figure: go.Figure
-    top_px: int | None = TOP_PX
-
-    @cached_property
-    def packed(self) -> str:
-        """The figure's JSON, compressed; its title stands outside of it."""
-        figure = self.figure.to_plotly_json()  # a copy by way of go.Figure would be validated anew
-        layout = {name: value for name, value in figure["layout"].items() if name != "title"}
-        if self.top_px is not None:
-            layout["margin"] = layout["margin"] | {"t": self.top_px}
-        return packed(to_json_plotly(figure | {"layout": layout}))
-
-    @property
-    def height_px(self) -> int:
-        """The room that it takes, known before it is drawn."""
-        return int(self.figure.layout.height or 0)
-
-    @property
-    def why_empty(self) -> str:
-        """Reason why a figure without data is left out; empty if it has data."""
-        return "" if self.figure.data else self.figure.layout.annotations[0].text
-
-
-def packed(content: str) -> str:
-    """Text that a browser unpacks (deflate, base64): no tag can stand in it."""
-    return b64encode(compress(content.encode())).decode("ascii")
-
-
-@cache
-def plotly() -> str:
-    """Plotly's JavaScript, as a page holds it."""
-    found = files("reports").joinpath("templates", PLOTLY).read_bytes()
-    return b64encode(found).decode("ascii")
 
 
 def page(profile: Profile, recorded: Profile | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Advice: a remedy for the step of the gap that costs the fastest rung most."""
+"""Advice: a remedy for the part of the time that costs the fastest rung most."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from analysis.records.metrics import FFMA_SHARE
 from analysis.records.profile import Record, Simulated
-from analysis.timing.predicted import Cause, Predicted, Resource
+from analysis.timing.predicted import Cause, Effect, Predicted, Resource
 from reports import ladder, text
 from reports.ladder import View
 from reports.sections.ladder_rows import Rows
@@ -35,14 +35,13 @@ def advice(rows: Rows) -> str:
     launch = _best(rows)
     if launch is None:
         return ""
-    time_s = launch.predicted.time_s
-    steps = sorted(launch.predicted.gap, key=lambda one: -one.time_s)
+    predicted = launch.predicted
     told = [
-        _REMEDIES[one.name](launch).format(text.predicted_seconds(one.time_s))
-        for one in steps
-        if one.name in _REMEDIES and one.time_s >= WORTH * time_s
+        _REMEDIES[name](launch).format(text.predicted_seconds(part_s))
+        for name, part_s in sorted(predicted.parts.items(), key=lambda part: -part[1])
+        if name in _REMEDIES and part_s >= WORTH * predicted.time_s
     ]
-    if not launch.predicted.gap:
+    if not predicted.parts:
         return ""
     if not told:
         return (
@@ -102,6 +101,10 @@ def _of_wavefronts(launch: _AdvisedLaunch) -> str:
             "let neighbouring lanes access neighbouring addresses (requests take "
             f"{text.ratio(touched / ideal)} the ideal sectors; L1 and shared memory cost {{}})"
         )
+    return _of_tiles(launch)
+
+
+def _of_tiles(launch: _AdvisedLaunch) -> str:
     tiling = launch.record.theory.accesses.tiling if launch.record.theory else None
     size = f" ({tiling.thread_m} × {tiling.thread_n} now)" if tiling else ""
     return f"a larger tile per thread{size}: L1 and shared memory cost {{}}"
@@ -122,19 +125,42 @@ def _of_waiting(launch: _AdvisedLaunch) -> str:
     return f"hide {{}} of stalls on memory and barriers{few}: load the next tile early"
 
 
+def _said(words: str) -> Callable[[_AdvisedLaunch], str]:
+    return lambda _: words
+
+
+_OF_BANKS = _said("pad or swizzle the shared arrays (bank conflicts cost {})")
+_OF_REGISTER_BANKS = _said(
+    "order multiply-adds so that they reuse an operand (register-bank conflicts cost {})"
+)
+_OF_LAUNCHES = _said("several products in one launch, or in a CUDA graph (the launch costs {})")
+_OF_BANDWIDTH = _said("larger tiles, which read less (bandwidth costs {})")
 _REMEDIES: Mapping[str, Callable[[_AdvisedLaunch], str]] = MappingProxyType(
     {
+        Effect.IDLE_SMS: _of_idle_sms,
+        Effect.OTHER_INSTRUCTIONS: _of_instructions,
+        Effect.REGISTER_BANKS: _OF_REGISTER_BANKS,
+        Effect.SHARED_WAVEFRONTS: _of_tiles,
+        Effect.L1_WAVEFRONTS: _of_wavefronts,
+        Effect.UNCOALESCED: _of_wavefronts,
+        Effect.CONFLICTS: _OF_BANKS,
+        Effect.L2_BANDWIDTH: _OF_BANDWIDTH,
+        Effect.DRAM_BANDWIDTH: _OF_BANDWIDTH,
+        Effect.BARRIERS: _of_waiting,
+        Effect.DRAM_LATENCY: _of_waiting,
+        Effect.L2_LATENCY: _of_waiting,
+        Effect.SHARED_LATENCY: _of_waiting,
+        Effect.DEPENDENCES: _said(
+            "give each thread more independent multiply-adds (waiting for earlier ones costs {})"
+        ),
+        Effect.LAUNCH: _OF_LAUNCHES,
+        # of earlier versions
         Cause.IDLE_SMS: _of_idle_sms,
         Cause.INSTRUCTIONS: _of_instructions,
-        Cause.PORTS: lambda _: (
-            "order multiply-adds so that they reuse an operand (register-bank conflicts cost {})"
-        ),
+        Cause.PORTS: _OF_REGISTER_BANKS,
         Cause.WAVEFRONTS: _of_wavefronts,
-        Cause.CONFLICTS: lambda _: "pad or swizzle the shared arrays (bank conflicts cost {})",
+        Cause.CONFLICTS: _OF_BANKS,
         Cause.LATENCY: _of_waiting,
-        Cause.LAUNCH: lambda _: (
-            "several products in one launch, or in a CUDA graph (the launch costs {})"
-        ),
     }
 )
 

@@ -1,4 +1,4 @@
-"""Breakdown of the times of a few variants: roofs, resources, limiters and the gap."""
+"""Breakdown of the times of a few variants: roofs, resources, limiters and parts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from analysis.records.profile import Record
 from analysis.timing.predicted import Predicted
 from reports import text
 from reports.ladder import Timing, View
-from reports.sections.prediction import gap_rows_of
+from reports.sections.prediction import part_rows_of
 from reports.sections.table import Cell, Table, head, plain_table
 
 ROOFS = "roofs (theory)"
 ALONE = "each resource alone (predicted)"
 BUSIEST = "busy the longest, share of time"
 NO_ROOF = " (not a roof)"  # the bound of the source texts: caches serve most of these loads
-GAP = "from nominal peak to the time"
+PARTS, WHOLE = "parts of the time (predicted)", "the whole time"
 NEGLIGIBLE = 0.01  # of the predicted times: nobody would look for such a resource
 
 
@@ -33,7 +33,7 @@ class _Item:
 
 
 def breakdown(view: View) -> Table | None:
-    """A row per roof, resource and step of the gap, a column per rung; None without a rung."""
+    """A row per roof, resource and part of the time, a column per rung; None without a rung."""
     records = [record for record in view.rungs if record.theory]
     if not records:
         return None
@@ -49,7 +49,7 @@ def _items(view: View, record: Record) -> Iterator[_Item]:
     if found:
         yield from _alone(found)
         yield from _busiest(found.predicted)
-        yield from _gap(found)
+        yield from _parts(found)
 
 
 def _roofs(record: Record) -> Iterator[_Item]:
@@ -74,10 +74,18 @@ def _busiest(predicted: Predicted) -> Iterator[_Item]:
         yield _Item(group=BUSIEST, name=name, text=resource, details=(text.percent(share),))
 
 
-def _gap(found: Timing) -> Iterator[_Item]:
-    for number, row in enumerate(gap_rows_of(found)):
-        name = f"time, {row.name}" if row.is_total and number else row.name
-        yield _Item(group=GAP, name=name, time_s=row.time_s, text=row.text)
+def _parts(found: Timing) -> Iterator[_Item]:
+    group = PARTS
+    for number, row in enumerate(part_rows_of(found)):
+        is_whole = row.is_total and number > 0
+        group = WHOLE if is_whole else group  # what follows leads from one time to the next
+        yield _Item(
+            group=group,
+            name=f"time, {row.name}" if is_whole else row.name,
+            time_s=row.time_s,
+            text=row.text,
+            is_notable=group == WHOLE or abs(row.time_s) >= NEGLIGIBLE * found.predicted.time_s,
+        )
 
 
 def _item(
@@ -89,9 +97,9 @@ def _item(
 def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell | str]]:
     """Items of all variants, each group under its name; a dash where a variant lacks the item."""
     keys = dict.fromkeys(key for each in of_each for key, one in each.items() if one.is_notable)
-    for group in (ROOFS, ALONE, BUSIEST, GAP):
+    for group in (ROOFS, ALONE, BUSIEST, PARTS, WHOLE):
         names = [name for of, name in keys if of == group]
-        if group == ALONE:  # the longest first: it is the limiter
+        if group in (ALONE, PARTS):  # the longest first
             names.sort(key=lambda name: -max(_time(each, group, name) for each in of_each))
         if names:
             yield head(group, 1 + len(of_each))

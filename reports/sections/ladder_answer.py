@@ -12,6 +12,7 @@ from analysis.timing.predicted import Predicted, Resource
 from reports import ladder, text
 from reports.sections.advice import advice
 from reports.sections.ladder_rows import Row, Rows
+from reports.sections.rungs import part
 
 # Roofs are upper bounds: a few percent between two of them do not tell which rung is faster,
 # and a wider tolerance would call unequal rungs equal.
@@ -105,7 +106,13 @@ def share(value: float) -> str:
 
 
 def limited(predicted: Predicted) -> str:
-    """'Limited by instruction issue, busy 88.0 % of the time; next FP32, 82.5 %.'"""
+    """'Most of the time: FP32 pipe, 82.5 %; next waiting at barriers, 6.1 %.'
+
+    Of a prediction of an earlier version: what limits it, and the next resource.
+    """
+    if predicted.costs:
+        told = [f"{part(one.cause)}, {share(one.share)}" for one in predicted.causes[:2]]
+        return f"Most of the time: {'; next '.join(told)}."
     name, busy = _resource(predicted.limiter), share(predicted.limiter_share)
     if predicted.limiter != Resource.LATENCY:
         busy = f"busy {busy} of the time"

@@ -99,8 +99,8 @@ def bound_rows(predicted: Predicted, share: float = 0.0) -> Iterator[tuple[str, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class GapRow:
-    """A step from nominal peak to the time of a launch, or a total of all steps before it."""
+class PartRow:
+    """A part of the time of a launch, or a total of all parts before it."""
 
     name: str
     time_s: float
@@ -109,27 +109,37 @@ class GapRow:
     is_total: bool = False
 
 
-def gap_rows_of(one: Timing) -> Iterator[GapRow]:
-    """The time at nominal peak, the steps to the predicted time, and those to the measured one."""
-    predicted, about = one.predicted, "the sum of the steps above"
+def part_rows_of(one: Timing) -> Iterator[PartRow]:
+    """The parts of the predicted time, and the steps to the measured one.
+
+    Of a prediction of an earlier version: the time at nominal peak, and the steps from there.
+    """
+    predicted, about = one.predicted, "the sum of the parts above"
+    for cost in predicted.costs:
+        yield PartRow(
+            name=part(cost.effect),
+            time_s=cost.time_s,
+            about=cost.detail,
+            text=text.predicted_seconds(cost.time_s),
+        )
     for number, step in enumerate(predicted.gap):
-        yield _gap_row(step, is_total=number == 0)  # nominal peak is added to nothing
+        yield _step_row(step, is_total=number == 0)  # nominal peak is added to nothing
     total = text.predicted_seconds(predicted.time_s)
-    yield GapRow(
+    yield PartRow(
         name=Grade.PREDICTED, time_s=predicted.time_s, about=about, text=total, is_total=True
     )
     if one.measured:
         for step in steps_to_measured(predicted, one.measured):
-            yield _gap_row(step)
+            yield _step_row(step)
         name, time_s = one.grade.partition(" ")[0], one.measured.median_s  # the date is left out
-        yield GapRow(
+        yield PartRow(
             name=name, time_s=time_s, about=one.grade, text=text.seconds(time_s), is_total=True
         )
 
 
-def _gap_row(step: GapStep, *, is_total: bool = False) -> GapRow:
+def _step_row(step: GapStep, *, is_total: bool = False) -> PartRow:
     written = (text.predicted_seconds if is_total else signed_seconds)(step.time_s)
-    return GapRow(
+    return PartRow(
         name=part(step.name), time_s=step.time_s, about=step.detail, text=written, is_total=is_total
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.comparison.steps import Step
 from analysis.records.profile import Grade
-from analysis.timing.predicted import PEAKS, Cause, Predicted
+from analysis.timing.predicted import NAMED, PEAKS, Cause, Effect, Predicted
 from reports import text
 from reports.sections import rungs
 from reports.sections.ladder_answer import RESOURCES, share
@@ -15,6 +15,7 @@ from reports.sections.ladder_rows import Row, Rows
 from reports.svg.busy import Bar
 
 LEAST_PART = 0.002  # of the time: smaller parts are left out
+OTHERS = "smaller parts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ def pane(shown: Rows, row: Row) -> Pane:
     return Pane(
         number=f"{row.record.rung or ''}",
         label=row.label,
-        limit=f"limited by {_limiter(row)}" if _limiter(row) else "",
+        limit=_limit(row),
         idea=_idea(row.record.idea),
         numbers=list(_numbers(shown, row, before)),
         why=rungs.why(step) if step and step.basis else "",
@@ -76,7 +77,7 @@ def pane(shown: Rows, row: Row) -> Pane:
         times=list(_times(step)) if step and has_reason else (),
         parts=parts,
         unit=unit,
-        base=rungs.part(predicted.gap[0].name) if predicted and parts else "",
+        base=rungs.part(predicted.gap_base) if predicted and predicted.gap_base and parts else "",
         note=_note(predicted, parts) if predicted and parts else "",
     )
 
@@ -85,10 +86,14 @@ def _idea(words: str) -> str:
     return f"{_capital(words)}." if words else ""
 
 
-def _limiter(row: Row) -> str:
+def _limit(row: Row) -> str:
+    """'most time: FP32 pipe', or 'limited by shared memory' where parts are not known."""
+    if row.predicted and row.predicted.costs:
+        return f"most time: {rungs.part(row.predicted.causes[0].cause)}"
+    limiter = row.record.theory.limiter if row.record.theory else ""
     if row.predicted:
-        return str(RESOURCES.get(row.predicted.limiter, row.predicted.limiter))
-    return row.record.theory.limiter if row.record.theory else ""
+        limiter = str(RESOURCES.get(row.predicted.limiter, row.predicted.limiter))
+    return f"limited by {limiter}" if limiter else ""
 
 
 def _numbers(shown: Rows, row: Row, before: Row | None) -> Iterator[tuple[str, str]]:
@@ -129,20 +134,27 @@ def _times(step: Step) -> Iterator[tuple[str, Length]]:
 
 
 def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
-    """Parts of the time beyond the peak, and their unit; none for a prediction without a gap."""
-    if row.predicted is None or not row.predicted.gap:
+    """Parts of the time but the launch, and their unit; none if the parts are not known.
+
+    Of a prediction of an earlier version: parts beyond the peak.
+    """
+    if row.predicted is None or not (own := _parts_of(row.predicted)):
         return [], ""
-    own = _steps(row.predicted)
     earlier = None
     if before and before.predicted and before.predicted.gap_base == row.predicted.gap_base:
-        earlier = _steps(before.predicted)
+        earlier = _parts_of(before.predicted)
+    if row.predicted.costs:
+        longest_s = max(sum(own.values()), sum((earlier or {}).values()))
+        own, earlier = _named(own, earlier or {}, NAMED * longest_s)
     least = LEAST_PART * row.predicted.time_s
     names = [
         name
-        for name in own
-        if abs(own[name]) >= least or abs((earlier or {}).get(name, 0.0)) >= least
+        for name in dict.fromkeys([*own, *(earlier or {})])
+        if abs(own.get(name, 0.0)) >= least or abs((earlier or {}).get(name, 0.0)) >= least
     ]
-    longest = max((max(own[name], (earlier or {}).get(name, 0.0)) for name in names), default=0.0)
+    longest = max(
+        (max(own.get(name, 0.0), (earlier or {}).get(name, 0.0)) for name in names), default=0.0
+    )
     if longest <= 0:
         return [], ""
     scale, unit = text.time_unit(longest)
@@ -156,23 +168,41 @@ def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
         PartPair(
             name=rungs.part(name),
             before=length(earlier.get(name, 0.0)) if earlier else None,
-            after=length(own[name]),
+            after=length(own.get(name, 0.0)),
             is_reason=bool(reason and reason.is_step and reason.resource == name),
         )
         for name in names
     ], unit
 
 
-def _steps(predicted: Predicted) -> dict[str, float]:
-    return {
-        step.name: step.time_s for step in predicted.gap if step.name not in (*PEAKS, Cause.LAUNCH)
-    }
+def _named(
+    own: dict[str, float], earlier: dict[str, float], least: float
+) -> tuple[dict[str, float], dict[str, float] | None]:
+    """Parts of at least `least` seconds in one of two times, the largest first, and the others."""
+    most = {n: max(own.get(n, 0.0), earlier.get(n, 0.0)) for n in {**own, **earlier}}
+    order = sorted(most, key=lambda name: (name == Effect.REMAINDER, -most[name]))
+    shown = [name for name in order if most[name] >= least]
+
+    def divided(of: dict[str, float]) -> dict[str, float]:
+        others_s = sum(time_s for name, time_s in of.items() if name not in shown)
+        return {name: of.get(name, 0.0) for name in shown} | {OTHERS: others_s}
+
+    return divided(own), divided(earlier) if earlier else None
+
+
+def _parts_of(predicted: Predicted) -> dict[str, float]:
+    rest = {*PEAKS, Cause.LAUNCH, Effect.LAUNCH}
+    return {name: time_s for name, time_s in predicted.parts.items() if name not in rest}
 
 
 def _note(predicted: Predicted, parts: Sequence[PartPair]) -> str:
     told = []
     if any(part.before for part in parts):
         told.append("Upper bar: the rung before. Lower bar: this one.")
+    if predicted.costs:
+        launch, whole = map(text.predicted_seconds, (predicted.launch_s, predicted.time_s))
+        told.append(f"With the launch itself, {launch}, they add up to {whole}.")
+        return " ".join(told)
     first = predicted.gap[0]
     told.append(
         f"{_capital(rungs.part(first.name))} itself: {text.predicted_seconds(first.time_s)}."
@@ -184,7 +214,12 @@ def _note(predicted: Predicted, parts: Sequence[PartPair]) -> str:
 
 
 def time_bars(predicted: Predicted) -> list[Bar]:
-    """Work at nominal peak, then the other parts of the predicted time, the largest first."""
+    """The parts of the predicted time, the largest first.
+
+    Of a prediction of an earlier version: work at nominal peak, then the other parts.
+    """
+    if predicted.costs:
+        return _bars_of_costs(predicted)
     if not predicted.gap:
         return []
     first, *rest = predicted.gap
@@ -201,6 +236,23 @@ def time_bars(predicted: Predicted) -> list[Bar]:
             class_="s1" if place == 0 else "c0" if place == 1 else "s2",
         )
         for place, step in enumerate((first, *others))
+    ]
+
+
+def _bars_of_costs(predicted: Predicted) -> list[Bar]:
+    shown = sorted(
+        (one for one in predicted.costs if one.time_s >= LEAST_PART * predicted.time_s),
+        key=lambda one: -one.time_s,
+    )
+    worst = next((one for one in shown if one.is_avoidable), None)
+    return [
+        Bar(
+            name=rungs.part(one.effect),
+            share=one.time_s / shown[0].time_s,
+            value=text.predicted_seconds(one.time_s),
+            class_="s1" if one.is_roof else "c0" if one is worst else "s2",
+        )
+        for one in shown
     ]
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
 from analysis.records.profile import Grade
-from analysis.timing.predicted import Cause, Resource
+from analysis.timing.predicted import Cause, Effect, Resource
 from reports import text
 from reports.sections.table import Cell, Table, plain_table
 
@@ -24,6 +24,12 @@ PARTS: Mapping[str, str] = MappingProxyType(
         Cause.WAVEFRONTS: "shared and L1 wavefronts",
         Cause.CONFLICTS: "shared bank conflicts",
         Cause.LATENCY: "stalls: memory, barriers",
+        Effect.CONFLICTS: "shared bank conflicts",
+        Effect.REGISTER_BANKS: "register-bank conflicts",
+        Effect.DEPENDENCES: "waiting for instructions",
+        Effect.COPIES: "waiting for copies",
+        Effect.PRODUCTS: "waiting for products",
+        Effect.OTHER_INSTRUCTIONS: "non-FMA instructions",
     }
 )
 SHORT: Mapping[str, str] = {
@@ -33,6 +39,13 @@ SHORT: Mapping[str, str] = {
     Cause.IDLE_SMS: "idle SMs",
     Cause.WAVEFRONTS: "wavefronts",
     Cause.CONFLICTS: "bank conflicts",
+    Effect.CONFLICTS: "bank conflicts",
+    Effect.REGISTER_BANKS: "register banks",
+    Effect.OTHER_INSTRUCTIONS: "non-FMA",
+    Effect.SHARED_WAVEFRONTS: "wavefronts",
+    Effect.UNCOALESCED: "uncoalesced",
+    Effect.BARRIERS: "barriers",
+    Effect.REMAINDER: "no overlap",
 }
 # Subject and verb of a quantity that a resource serves
 _SERVES: Mapping[Quantity, str] = MappingProxyType(
@@ -89,8 +102,11 @@ _TRAFFIC = (Resource.L1, Resource.L2, Resource.DRAM)
 
 
 def _cost(weight: Weight) -> str:
-    verb = "cost" if weight.is_step else "needs"
+    verb = ("cost" if _is_plural(weight.resource) else "costs") if weight.is_step else "needs"
     before, after = (max(0.0, end) for end in (weight.time_s.before, weight.time_s.after))
+    if weight.resource in set(Effect):
+        more = "more" if after > before else "less"
+        return f"{verb} {text.predicted_seconds(abs(after - before))} {more}"
     if not before:
         return f"{verb} {text.predicted_seconds(after)} more"
     change = after / before - 1
@@ -98,6 +114,13 @@ def _cost(weight: Weight) -> str:
         more = "more" if change > 0 else "less"
         return f"{verb} {text.three_digits(100 * abs(change))} % {more}"
     return f"{verb} {text.ratio(after / before)} as much"
+
+
+def _is_plural(name: str) -> bool:
+    """True for 'idle SMs', False for 'waiting at barriers'."""
+    if name not in set(Effect):
+        return True  # a step of a gap
+    return part(name).endswith("s") and not name.startswith(("waiting", "starting"))
 
 
 def _sentence(words: str) -> str:
@@ -116,7 +139,7 @@ def brief(step: Step) -> str:
     scale, unit = text.time_unit(max(ends.before, ends.after))
     before, after = (text.three_digits(max(0.0, end) / scale) for end in (ends.before, ends.after))
     name = step.reason.resource
-    short = SHORT.get(name, part(name)) if name in set(Cause) else name
+    short = SHORT.get(name, part(name))
     return f"{short} {before} → {after} {unit}"
 
 
@@ -132,10 +155,14 @@ def reason(step: Step) -> str:
 
 
 def _counted(step: Step) -> Change | None:
-    """Change of the count that the reason is about; None for a part of the time."""
-    if step.reason is None or step.reason.is_step or step.reason.quantity is None:
-        return None  # a step has other parts too
-    return step.change(step.reason.quantity)
+    """Change of the count that the reason is about, if it changed as the time did."""
+    if step.reason is None or step.reason.quantity is None or step.basis == "predicted steps":
+        return None  # a step of a gap has other parts too
+    change = step.change(step.reason.quantity)
+    if change is None or change.best is None or step.basis == "predicted bounds":
+        return change
+    time_s, count = step.reason.time_s, change.best
+    return change if (count.after < count.before) == (time_s.after < time_s.before) else None
 
 
 def _short(change: Change) -> str:

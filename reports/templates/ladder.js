@@ -1,65 +1,18 @@
-const NARROW = 720; // px: below it texts of a row stand above its bar
-const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-const first = (selector, within = document) => within.querySelector(selector);
-
-// What the page holds is packed: deflate, then base64.
-const unpacked = new Map(); // by script element
-async function unpack(script) {
-  const bytes = Uint8Array.from(atob(script.textContent), (one) => one.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).text();
-}
-function textOf(script) {
-  if (!unpacked.has(script)) unpacked.set(script, unpack(script));
-  return unpacked.get(script);
-}
-const documentOf = async (script) => JSON.parse(await textOf(script));
-
-const plotly = textOf(first("script.plotly")).then((code) => {
-  const script = document.createElement("script");
-  script.textContent = code;
-  document.head.append(script);
-});
-
 // Figures.
 
+const NARROW = 720; // px: below it texts of a row stand above its bar
 const state = { chosen: "", shape: 0 };
 const isMain = (plot) => plot.parentElement.matches(".rows");
 const isNarrow = (plot) => (plot.clientWidth || plot.parentElement.clientWidth) < NARROW;
-const scriptOf = (plot) => isMain(plot)
+
+figures.scriptOf = (plot) => isMain(plot)
   ? first(isNarrow(plot) ? "script.narrow" : "script.wide", plot.parentElement)
   : first("script.figure", plot.parentElement);
-
-// The colours of a figure are those of the light scheme.
-function coloured(json) {
-  const style = getComputedStyle(document.documentElement);
-  return Object.entries(COLOURS).reduce(
-    (found, [name, colour]) => found.replaceAll(`"${colour}"`, `"${style.getPropertyValue(`--${name}`).trim()}"`), json);
-}
-
-// A figure is drawn once at a time: Plotly fails on one that it is still drawing.
-const drawing = new WeakMap();
-function draw(plot) {
-  const next = (drawing.get(plot) ?? Promise.resolve()).then(() => drawNow(plot));
-  drawing.set(plot, next);
-  return next;
-}
-
-async function drawNow(plot) {
-  if (!plot.isConnected) return; // of a shape that is no longer shown
-  const json = await textOf(scriptOf(plot));
-  await plotly;
-  const { data, layout } = JSON.parse(coloured(json));
+figures.change = (plot, data, layout) => {
   if (isMain(plot)) mark(layout);
   else highlight(data);
-  plot.hidden = false;
   plot.dataset.narrow = isNarrow(plot);
-  plot.style.minHeight = `${layout.height}px`;
-  layout.width = plot.clientWidth; // a figure keeps the width that it had
-  await Plotly.react(plot, data, layout, { responsive: false, displayModeBar: false });
-  plot.parentElement.classList.add("drawn");
-  plot.dataset.drawn = "";
-}
+};
 
 function mark(layout) {
   const row = layout.meta.labels.indexOf(state.chosen);
@@ -193,7 +146,4 @@ const begun = begin().then(async () => {
   choose(label);
 });
 addEventListener("hashchange", () => choose(wanted()));
-addEventListener("resize", () => {
-  shown().filter((one) => one.dataset.drawn !== undefined).forEach(draw);
-});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAgain);

@@ -6,29 +6,22 @@ represent all blocks of the launch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import sha256
-from threading import Lock
 from typing import NamedTuple
 
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
-from analysis.timing.gap import GapClocks
 from analysis.timing.predicted import Explanation, Predicted, Resource
 from analysis.timing.samples import Sample
 from analysis.timing.work import Work
 from analysis.traffic.block_schedule import drift
-from analysis.traffic.l2 import NO_TRAFFIC, Traffic
+from analysis.traffic.l2 import Traffic
 from toolkit.execution.launch_counts import LaunchCounts
-from toolkit.execution.predict import (
-    cached_prediction,
-    gap_clocks_beside,
-    key_of,
-    work_of,
-)
+from toolkit.execution.predict import cached_prediction, key_of, work_of
 from toolkit.execution.replay import Replay
 from toolkit.execution.schedule import Schedule
 from toolkit.execution.traffic import Asked, Residence, traffic_of
@@ -61,36 +54,24 @@ class CountedLaunch:
     counts: LaunchCounts
     instructions: Sequence[InstructionCounts]
     explanation: Explanation = Explanation.COSTS
-    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
     def kernel(self) -> Kernel:
         return self.translated.kernel
 
     def modelled(self) -> Modelled:
-        """Traffic and time. Model runs that do not depend on traffic run while it is computed."""
+        """Traffic and time."""
         if why := self.counts.why_no_traffic:
             return _not_modelled(why)
-        if self.explanation is not Explanation.GAP:
-            return self._modelled(None)
-        try:
-            gap_key = self._key(NO_TRAFFIC)
-        except (ToolkitError, MemoryError):
-            return self._modelled(None)  # says why
-        device, gap_work = self.residence.device, partial(self._work, NO_TRAFFIC)
-        with gap_clocks_beside(gap_key, device, gap_work) as gap_clocks:
-            return self._modelled(gap_clocks)
-
-    def _modelled(self, gap_clocks: Callable[[], GapClocks] | None) -> Modelled:
         asked = self.counts.asked(self._schedule)
         if isinstance(asked, str):
             return _not_modelled(asked)
         traffic = self._traffic(asked)
         try:
-            time = self._time(traffic, gap_clocks)
+            time = self._time(traffic)
             if drift_per_wave := self._drift_per_wave(time):
                 traffic = self._traffic(asked, drift_per_wave)
-                time = self._time(traffic, gap_clocks)
+                time = self._time(traffic)
         except (ToolkitError, MemoryError) as error:
             return Modelled(traffic, str(error) or "not enough memory")
         return Modelled(traffic, time, self._stand_for)
@@ -106,12 +87,10 @@ class CountedLaunch:
             drift_per_wave=drift_per_wave,
         )
 
-    def _time(
-        self, traffic: Traffic, gap_clocks: Callable[[], GapClocks] | None
-    ) -> Predicted | str:
+    def _time(self, traffic: Traffic) -> Predicted | str:
         work = partial(self._work, traffic)
         key, device = self._key(traffic), self.residence.device
-        return cached_prediction(key, device, work, self.explanation, gap_clocks)
+        return cached_prediction(key, device, work, self.explanation)
 
     def _drift_per_wave(self, time: Predicted | str) -> float:
         """Fraction of a lifetime by which co-resident blocks drift apart per wave.
@@ -135,7 +114,7 @@ class CountedLaunch:
             traffic,
             self.residence,
             self._replay,
-            self._sample(),
+            self._streams,
             self.counts.flop(self.instructions),
             self.counts.atomics,
             self._clocks_of_waits,
@@ -171,11 +150,6 @@ class CountedLaunch:
     @cached_property
     def _replay(self) -> Replay:
         return self.counts.replay(self.residence, self._schedule, self.instructions)
-
-    def _sample(self) -> Sample:
-        """Streams of the replayed blocks, made by the first thread that needs them."""
-        with self._lock:
-            return self._streams
 
     @cached_property
     def _streams(self) -> Sample:

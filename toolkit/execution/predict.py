@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,10 +18,9 @@ from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
-from analysis.sm import Streams, end_runs
-from analysis.timing.gap import GapClocks
+from analysis.sm import Streams
 from analysis.timing.l2_atomics import AtomicOperations
-from analysis.timing.predict import gap_clocks_of, predict
+from analysis.timing.predict import predict
 from analysis.timing.predicted import Explanation, Predicted, from_json
 from analysis.timing.samples import FirstSteps, Sample
 from analysis.timing.work import Work
@@ -155,6 +152,7 @@ def work_of(
         dram_fill_bytes=traffic.dram_fill_bytes,
         weight=weight,
         merged_share=traffic.merged_share,
+        soon_shares=traffic.soon_shares,
         sent_share=sent / stored if sent else 1.0,
         exchanged=replay.exchanged,
         finish_at_different_times=finish_at_different_times(kernel, geometry, replay),
@@ -215,38 +213,11 @@ def _digested(field: tuple[str, Any]) -> tuple[str, str]:
     return name, repr(value)
 
 
-@contextmanager
-def gap_clocks_beside(
-    launch: Mapping[str, object], device: Device, work: Callable[[], Work]
-) -> Iterator[Callable[[], GapClocks]]:
-    """Compute the clocks of the gap in a thread; yield the argument `gap_clocks` of `predict`.
-
-    `launch` and `work` are as for `cached_prediction`, with any traffic below L1. The result is
-    kept in the cache. The end of the `with` block ends runs whose result was not used.
-    """
-    name, begun = _name("gap", launch, device), list[Any]()
-
-    def made() -> GapClocks:
-        if (entry := cached(name)) is not None:
-            return GapClocks(**json.loads(entry))
-        found = gap_clocks_of(work(), device, begun)
-        keep(name, json.dumps(asdict(found)).encode())
-        return found
-
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(made)
-        try:
-            yield future.result
-        finally:
-            end_runs([future], begun)
-
-
 def cached_prediction(
     launch: Mapping[str, object],
     device: Device,
     work: Callable[[], Work],
     explanation: Explanation = Explanation.COSTS,
-    gap_clocks: Callable[[], GapClocks] | None = None,
 ) -> Predicted | str:
     """Prediction of a launch on a device, kept in the cache, or the reason why there is none.
 
@@ -258,7 +229,7 @@ def cached_prediction(
     if entry is not None:
         return with_interval(from_json(entry), device)
     try:
-        made = predict(work(), device, explanation, gap_clocks)
+        made = predict(work(), device, explanation)
     except (ToolkitError, ValueError, MemoryError) as error:
         return str(error) or "not enough memory"
     keep(name, json.dumps(asdict(made)).encode())

@@ -27,13 +27,13 @@ class LadderSimulator(LadderInputs):
         selection: Selection,
         residence: Residence | None = None,
         *,
-        explanation: Explanation = Explanation.GAP,
+        explanation: Explanation = Explanation.EFFECTS,
     ) -> Execution:
         """Counters and verdict of one rung, with traffic below L1 and time if `residence` is given.
 
-        The time is explained by its gap to nominal peak unless asked otherwise: costs take a few
-        seconds. Raises UnsupportedError for machine code that the simulator does not support,
-        LaunchError if the kernel faults, ShapeError if there is not enough memory or time.
+        The time is explained by effects unless asked otherwise: source lines take longer. Raises
+        UnsupportedError for machine code that the simulator does not support, LaunchError if the
+        kernel faults, ShapeError if there is not enough memory or time.
         """
         variant = selection.variant
         assert isinstance(variant, Variant)

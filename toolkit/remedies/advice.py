@@ -160,10 +160,10 @@ def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
     said = set[str]()
     costs = sorted(facts.predicted.costs, key=lambda cost: -cost.time_s)
     largest_s = max(
-        (cost.alone_s for cost in costs if not cost.is_roof and cost.effect in ADVICE), default=0.0
+        (cost.most_s for cost in costs if not cost.is_roof and cost.effect in ADVICE), default=0.0
     )
     for cost in costs:
-        if cost.effect in WAITS and cost.alone_s < ALIKE * largest_s:
+        if cost.effect in WAITS and cost.most_s < ALIKE * largest_s:
             continue
         of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
         advice = of(facts) if of and is_large and cost.effect not in removed else None

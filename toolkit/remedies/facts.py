@@ -48,7 +48,7 @@ class Facts:
         """The most that one of these effects costs, alone or after others."""
         wanted = frozenset(effects)
         found = [one for one in self.predicted.costs if one.effect in wanted]
-        return max((max(one.time_s, one.alone_s) for one in found), default=0.0)
+        return max((one.most_s for one in found), default=0.0)
 
     def worst(self, effects: Iterable[Effect]) -> Effect:
         """The one of these effects that costs most."""

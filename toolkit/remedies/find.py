@@ -195,7 +195,7 @@ def _with_advice(
 
     A sentence comes before edits that save less than its cause costs.
     """
-    costs = {one.effect: rank(one.effect, one.alone_s) for one in facts.predicted.costs}
+    worth = {one.effect: rank(one.effect, one.most_s) for one in facts.predicted.costs}
     ranked: list[tuple[float, Remedy, Edit | None]] = [
         (remedy.saved_s or 0.0, remedy, edit) for remedy, edit in made
     ]
@@ -208,7 +208,7 @@ def _with_advice(
             before_s=facts.predicted.time_s,
             after_s=None,
         )
-        least_s = costs[advice.effect]
+        least_s = worth[advice.effect]
         at = next((k for k, (worth_s, *_) in enumerate(ranked) if worth_s < least_s), len(ranked))
         ranked.insert(at, (least_s, remedy, None))
     number = {remedy.number: k for k, (_, remedy, edit) in enumerate(ranked, 1) if edit}

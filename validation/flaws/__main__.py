@@ -3,7 +3,7 @@
 docs/validation.md has what it prints; a cross marks what is not as expected or as measured.
 
 python -m validation.flaws [--device KEY] [--kernel NAME]    predicted, beside what was measured
-python -m validation.flaws --held-out                        those that tuned nothing
+python -m validation.flaws --held-out [2]                    those that tuned nothing, by set
 python -m validation.flaws --measure FILE                    on a GPU: adds measured times to FILE
 """
 
@@ -30,8 +30,7 @@ from validation import recordings
 from validation.flaws.cases import (
     FAST_SGEMM,
     FLAWS,
-    HELD_OUT,
-    HELD_OUT_ROOFS,
+    HELD_OUT_SETS,
     ROOFS,
     Flaw,
     Roof,
@@ -94,7 +93,7 @@ def measure(file: Path) -> None:
     if known["gpu"] != gpu:
         sys.exit(f"{file} was measured on {known['gpu']}, and this is {gpu}: give another file")
     times = known["times_us"]
-    for flaw in FLAWS + HELD_OUT:
+    for flaw in (*FLAWS, *(one for flaws, _ in HELD_OUT_SETS.values() for one in flaws)):
         if flaw.kernel in times:
             continue
         pair = []
@@ -188,15 +187,17 @@ def _at_roof(
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--device", default="h200")
 parser.add_argument("--kernel")
-parser.add_argument("--held-out", action="store_true")
+parser.add_argument("--held-out", type=int, nargs="?", const=1, choices=HELD_OUT_SETS)
 parser.add_argument("--measure", type=Path)
 given = parser.parse_args()
 if given.measure:
     measure(given.measure)
 else:
-    flaws: Sequence[Flaw] = HELD_OUT if given.held_out else FLAWS
-    roofs: Sequence[Roof] = HELD_OUT_ROOFS if given.held_out else ROOFS
-    rungs: Sequence[tuple[str, int]] = () if given.held_out else FAST_SGEMM
+    flaws: Sequence[Flaw] = FLAWS
+    roofs: Sequence[Roof] = ROOFS
+    rungs: Sequence[tuple[str, int]] = FAST_SGEMM
+    if given.held_out:
+        (flaws, roofs), rungs = HELD_OUT_SETS[given.held_out], ()
     if given.kernel is not None:
         flaws = [one for one in flaws if one.kernel == given.kernel]
         roofs = [one for one in roofs if one.kernel == given.kernel]

@@ -424,3 +424,108 @@ HELD_OUT_ROOFS = (
         source=_HELD_OUT_SOURCE,
     ),
 )
+
+# Written before rules of decisions 109 and 110, as the first set was before those of decision 95.
+_SECOND_SOURCE = FOLDER / "second_held_out.cu"
+SECOND_HELD_OUT = (
+    _flaw(
+        "transposed_pairs",
+        (64, 64),
+        (32, 8),
+        (floats(8 * M), floats(8 * M), np.int32(2048)),
+        Effect.CONFLICTS,
+        file="second_held_out.cu",
+    ),
+    _flaw(
+        "chunks",
+        2048,
+        256,
+        (floats(16 * M), floats(16 * M)),
+        Effect.UNCOALESCED,
+        file="second_held_out.cu",
+    ),
+    _flaw(
+        "embedding_gradient",
+        1024,
+        256,
+        (floats(64 * 256), floats(16 * M), np.sort(integers(65536, 64)), np.int32(64)),
+        Effect.ATOMICS,
+        file="second_held_out.cu",
+    ),
+    _flaw(
+        "uneven_loops",
+        4224,
+        256,
+        (floats(4224 * 256), floats(4224 * 256)),
+        Effect.DIVERGENCE,
+        file="second_held_out.cu",
+    ),
+    _flaw(
+        "sorted_eight",
+        1056,
+        256,
+        (floats(8 * 1056 * 256), floats(8 * 1056 * 256), np.int32(1056 * 256)),
+        Effect.LOCAL_MEMORY,
+        file="second_held_out.cu",
+    ),
+    _flaw(
+        "horner",
+        132,
+        128,
+        (floats(132 * 128), floats(132 * 128)),
+        Effect.DEPENDENCES,
+        file="second_held_out.cu",
+    ),
+    _flaw(
+        "substituted",
+        1056,
+        256,
+        (integers(1056 * 256, 1), integers(1056 * 256, 1 << 30)),
+        Effect.CONSTANTS,
+        file="second_held_out.cu",
+    ),
+    _flaw(
+        "large_tiles",
+        (8, 8),
+        256,
+        (floats(M), floats(M), np.int32(1024)),
+        Effect.IDLE_SMS,
+        fixed={"grid": (32, 128)},
+        file="second_held_out.cu",
+    ),
+)
+SECOND_HELD_OUT_ROOFS = (
+    _roof(
+        "added_doubles",
+        32768,
+        256,
+        (doubles(16 * M), doubles(16 * M), doubles(16 * M)),
+        Effect.DRAM_BANDWIDTH,
+        source=_SECOND_SOURCE,
+    ),
+    _roof(
+        "row_maximum",
+        8192,
+        256,
+        (floats(8192), floats(32 * M)),
+        Effect.DRAM_BANDWIDTH,
+        source=_SECOND_SOURCE,
+    ),
+    _roof(
+        "powers_of_matrices",
+        2112,
+        256,
+        (floats(_CHAINS), floats(_CHAINS)),
+        Effect.FP32_PIPE,
+        source=_SECOND_SOURCE,
+    ),
+    _roof(
+        "roots",
+        2112,
+        256,
+        (floats(_CHAINS), floats(_CHAINS)),
+        Effect.SPECIAL_PIPE,
+        source=_SECOND_SOURCE,
+    ),
+)
+HELD_OUT_SETS = {1: (HELD_OUT, HELD_OUT_ROOFS), 2: (SECOND_HELD_OUT, SECOND_HELD_OUT_ROOFS)}

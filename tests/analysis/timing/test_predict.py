@@ -15,23 +15,22 @@ from analysis.hardware.sm_constants import WITH_LATENCY, constants_for
 from analysis.sm import UNLIMITED, Kind, Unit, run
 from analysis.timing import predict as timing
 from analysis.timing.blocks_of_sm import OneSm, blocks_to_run, most_blocks
-from analysis.timing.gap import GapClocks
 from analysis.timing.model_runs import model_runs
 from analysis.timing.modelled_sm import ModelledSm, with_clocks
-from analysis.timing.predict import gap_clocks_of
-from analysis.timing.predicted import Explanation
+from analysis.timing.predicted import Effect, Explanation
 from analysis.timing.repetitions import shortened
 from analysis.timing.samples import AlongK, Repetitions, Whole
 from analysis.timing.work import Exchanged, Work
+from analysis.traffic.l2 import WINDOWS
 from tests.analysis.streams_by_hand import FULL, code, streams
 from tests.sampling import exhaustive
 
 H200 = find_device("h200")
 
 
-def predict(work, device, gap_clocks=None):
-    """Prediction that is explained by its gap to nominal peak."""
-    return timing.predict(work, device, Explanation.GAP, gap_clocks)
+def predict(work, device):
+    """Prediction that is explained by its effects."""
+    return timing.predict(work, device, Explanation.EFFECTS)
 
 
 DEPTH, WARPS, MULTIPLY_ADDS = 16, 8, 8
@@ -112,11 +111,7 @@ def test_a_time_is_predicted_at_the_clock_that_the_device_holds():
     assert (usual.clock_hz, slower.clock_hz) == (1590e6, 585e6)
     # DRAM is not slower with the SMs: a little less than 1,590 / 585
     assert slower.time_s == pytest.approx(usual.time_s * 1590 / 585, rel=0.05)
-    assert sum(step.time_s for step in slower.gap) == pytest.approx(slower.time_s)
-    steps = {step.name: step.time_s for step in slower.gap}
-    peak_s = work().flop / t4.fp32_flop_per_s
-    assert steps["clock under load"] == pytest.approx(peak_s * (1590 / 585 - 1))
-    assert "clock under load" not in {step.name for step in usual.gap}
+    assert sum(slower.parts.values()) == pytest.approx(slower.time_s)
     assert (
         slower.basis == usual.basis + ", at the 585 MHz that it holds under load instead of 1,590"
     )
@@ -135,16 +130,11 @@ def test_turings_shared_memory_takes_two_clocks_for_a_wavefront():
     assert clocks[64] == pytest.approx(2 * clocks[128])  # two-way conflicts: 4 clocks, and 2
 
 
-def test_what_dram_alone_costs_is_in_no_other_step_than_exposed_latency():
+def test_what_dram_alone_costs_is_its_bandwidth():
     read = work().l2_read_bytes
     replayed, floored = (predict(work(dram_read_bytes=n * read), H200) for n in (1, 200))
     assert floored.time_s > 10 * replayed.time_s  # SMs read as much of DRAM in both: all they ask
-    others = [
-        abs(after.time_s - before.time_s)
-        for before, after in zip(replayed.gap, floored.gap, strict=True)
-        if before.name != "exposed latency"
-    ]  # a little more writing goes on during the replay
-    assert sum(others) <= 0.01 * (floored.time_s - replayed.time_s)
+    assert floored.parts[Effect.DRAM_BANDWIDTH] >= 0.95 * (floored.time_s - replayed.time_s)
 
 
 # How many blocks the busiest SM runs.
@@ -210,23 +200,23 @@ def test_who_ends_a_tile_waits_for_the_sums_of_others():
 # The prediction.
 
 
-def test_the_steps_of_the_gap_add_up_to_the_time(usual):
-    assert sum(step.time_s for step in usual.gap) == pytest.approx(usual.time_s, rel=1e-9)
-    assert usual.gap[0].time_s == work().flop / H200.fp32_flop_per_s
-    assert usual.gap[-1].time_s == usual.launch_s
+def test_the_parts_add_up_to_the_time(usual):
+    assert sum(usual.parts.values()) == pytest.approx(usual.time_s, rel=1e-9)
+    assert usual.parts[Effect.LAUNCH] == usual.launch_s
+    assert not usual.lines  # these take longer
     assert usual.time_s == pytest.approx(usual.cycles / usual.clock_hz + usual.launch_s)
     assert usual.flop_per_s == work().flop / usual.time_s
 
 
 @pytest.mark.parametrize(("free", "share"), [(1, 7 / 8), (4, 1 / 2), (8, 0)])
-def test_conflicts_are_a_step_of_the_gap(free, share):
+def test_conflicts_are_a_part_of_the_time(free, share):
     # eight wavefronts, of which so many are free, keep the load/store unit busy throughout
     samples = {k: streams([[[*[(SHARED, 8), FMA] * k, EXIT]] * WARPS] * 2) for k in (64, 128)}
     code = CODE.copy()
     code["free_clocks"] = free
     found = predict(work(code=code, dram_read_bytes=0.0, sample=AlongK(at=samples, k=512)), H200)
-    steps = {step.name: step.time_s for step in found.gap}
-    assert steps["bank conflicts"] == pytest.approx(share * found.time_s, abs=0.1 * found.time_s)
+    conflicts_s = found.parts.get(Effect.CONFLICTS, 0.0)
+    assert conflicts_s == pytest.approx(share * found.time_s, abs=0.1 * found.time_s)
 
 
 def test_the_limiter_is_the_largest_bound(usual):
@@ -338,11 +328,10 @@ def test_an_sm_that_reads_more_than_others_has_more_bandwidth():
     assert more.machine.dram_bytes_per_clock == 2 * usual.machine.dram_bytes_per_clock
 
 
-def test_work_that_other_sms_do_not_have_is_a_step_of_the_gap():
-    steps = {
-        step.name: step.time_s for step in predict(one_sm((0, 1), relative_work=1.5), H200).gap
-    }
-    assert steps["idle SMs and partial wave"] == pytest.approx(0.5 * steps["nominal peak"])
+def test_work_that_other_sms_do_not_have_is_a_part_of_the_time():
+    found = predict(one_sm((0, 1), relative_work=1.5), H200)
+    of_sm_s = found.time_s - found.launch_s  # of which others have 1 / 1.5
+    assert found.parts[Effect.IDLE_SMS] == pytest.approx(of_sm_s / 3, rel=0.1)
 
 
 def at_all_occupancies(**changes):
@@ -425,14 +414,21 @@ def test_sms_meet_by_what_they_wait(blocks, by_waits):
     assert free.coupling == (1.0 if by_waits is None else 0.0)
 
 
+def test_sms_that_read_the_same_lines_at_other_times_do_not_wait_together():
+    asked = work(blocks=132)
+    half = model_runs(modelled_sm(replace(asked, soon_shares=(0.5,) * len(WINDOWS))), [])
+    all_at_once = model_runs(modelled_sm(asked), [])
+    assert 0 < half.slowdown == pytest.approx(all_at_once.slowdown / 2)
+
+
 def test_without_reads_from_dram_nobody_waits_for_it(usual_times):
     assert at_all_occupancies(dram_read_bytes=0.0) < usual_times
 
 
 def test_few_blocks_leave_sms_idle():
     half, full = (predict(work(blocks=blocks), H200) for blocks in (66, 132))
-    idle = [p.gap[1].time_s / p.gap[0].time_s for p in (half, full)]
-    assert idle == [pytest.approx(1), pytest.approx(0)]  # half of them; none
+    assert half.parts[Effect.IDLE_SMS] == pytest.approx((half.time_s - half.launch_s) / 2, rel=0.1)
+    assert Effect.IDLE_SMS not in full.parts
     # alone, an SM has more of L2 and DRAM
     assert half.cycles <= full.cycles
 
@@ -484,18 +480,6 @@ def test_an_interrupt_ends_the_replay_at_once():
     assert time.monotonic() - stopped_at[0] < 1
 
 
-def test_steps_of_the_gap_need_no_bytes_below_l1(usual):
-    none = dict.fromkeys(
-        ("l2_read_bytes", "l2_write_bytes", "dram_read_bytes", "dram_write_bytes"), 0.0
-    )
-    clocks = gap_clocks_of(work(**none), H200, [])
-    assert predict(work(), H200, lambda: clocks) == usual
-    merged = work(sent_share=0.5)
-    assert predict(merged, H200, lambda: clocks) == predict(merged, H200)
-    wrong = GapClocks(**{name: 2 * value for name, value in vars(clocks).items()})
-    assert predict(work(), H200, lambda: wrong) != usual
-
-
 def long(line_of=int):
     """A product whose 256 phases are all replayed, if replays are not shortened."""
     blocks = [[warp(b, w, 256 * DEPTH, line_of) for w in range(WARPS)] for b in range(2)]
@@ -506,8 +490,7 @@ def complete(monkeypatch, asked):
     """The prediction from all repetitions."""
     with monkeypatch.context() as patch:
         patch.setattr(timing, "SHORTENED", (UNLIMITED, 1, 1))
-        patch.setattr(timing, "SHORTENED_FOR_GAP", (UNLIMITED, 1, 1))
-        return predict(asked, H200)
+        return timing.predict(asked, H200, Explanation.NONE)
 
 
 @pytest.mark.parametrize(
@@ -526,9 +509,7 @@ def test_a_shorter_replay_of_a_long_loop_predicts_the_same(monkeypatch, blocks, 
     assert short.time_s != whole.time_s
     for one, other in zip(short.bounds, whole.bounds, strict=True):
         assert one.time_s == pytest.approx(other.time_s, rel=within)
-    for step, other in zip(short.gap, whole.gap, strict=True):
-        assert step.time_s == pytest.approx(other.time_s, abs=within * whole.time_s)
-    assert sum(step.time_s for step in short.gap) == pytest.approx(short.time_s)
+    assert sum(short.parts.values()) == pytest.approx(short.time_s)
 
 
 def test_a_loop_that_becomes_faster_is_replayed_completely(monkeypatch):
@@ -536,7 +517,8 @@ def test_a_loop_that_becomes_faster_is_replayed_completely(monkeypatch):
     # after 45 phases, all lines are in L1; of four blocks, repetitions from 56 to 112 are compared
     monkeypatch.setattr(timing, "SHORTENED", (1 << 20, 1 << 19, 64))
     assert isinstance(shortened(CODE, asked.sample, 4, *timing.SHORTENED), Repetitions)
-    assert predict(asked, H200) == complete(monkeypatch, asked)
+    whole = complete(monkeypatch, asked)
+    assert predict(asked, H200).time_s == whole.time_s
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from analysis.traffic.l2 import (
     _gpc,
     caches_of,
     merged_stores,
+    share_within,
     shared_in_l1,
     traffic,
 )
@@ -190,7 +191,9 @@ def test_no_accesses_have_no_traffic():
     nothing = Accesses(
         **{name: value[:0] for name, value in arrays if isinstance(value, np.ndarray)}
     )
-    assert set(vars(on_h200(nothing, 1.0)).values()) == {0.0}
+    found = dict(vars(on_h200(nothing, 1.0)))
+    assert set(found.pop("soon_shares")) == {1.0}  # none is late
+    assert set(found.values()) == {0.0}
 
 
 # DRAM.
@@ -269,6 +272,30 @@ def test_sms_of_a_gpc_fetch_a_sector_once_as_far_as_they_are_in_step():
     assert traffic(together, RTX_3090, in_step=1.0).merged_sectors == 9
     apart = replace(together, time=np.arange(9) / 9)
     assert on_h200(apart, 1.0).merged_sectors == 9
+
+
+@pytest.mark.parametrize(
+    ("apart", "share"),
+    [
+        (0, 1),  # all three repeated reads come with the first one
+        (1 / 100, 1 / 3),  # 1/100, 2/100 and 3/100 later: one within 1/64
+        (1 / 20, 0),
+    ],
+)
+def test_repeated_reads_coincide_with_the_first_one_or_come_later(apart, share):
+    rows = [(0.5 + k * apart, 0, k, False) for k in range(4)]
+    alone = (0.9, 1, 5, False), (0.1, 0, 6, True)  # another piece, and a write, do not count
+    shares = on_h200(accesses(*rows, *alone)).soon_shares
+    assert share_within(shares, 1 / 64) == pytest.approx(share)
+    assert share_within(shares, 1.0) == 1
+    assert (
+        share_within(shares, 1 / 64) <= share_within(shares, 1 / 40) <= share_within(shares, 1 / 32)
+    )
+
+
+def test_without_repeated_reads_none_is_late():
+    found = on_h200(accesses((0.5, 0, 0, False), (0.6, 1, 1, False)))
+    assert set(found.soon_shares) == {1.0}
 
 
 @pytest.mark.parametrize(("sms", "fetches"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3), (14, 4)])

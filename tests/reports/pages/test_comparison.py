@@ -1,14 +1,18 @@
 """A comparison in sentences and tables, and as a page."""
 
+import json
 import re
+from base64 import b64decode
 from dataclasses import replace
+from zlib import decompress
 
 import pytest
 
 from analysis.comparison.runs import compare
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Interval
-from reports.pages.comparison import doubts, page, remarks, sentences, shape_sections, title
+from reports.pages.comparison import doubts, page, remarks, sentences, title
+from reports.sections.comparison_tables import shape_sections
 from reports.sections.table import Cell
 from tests.reports.pages.test_kernel import Tags
 from tests.reports.profiles_by_hand import SHAPE, change, cublas, predicted, record_of
@@ -130,9 +134,19 @@ def test_remarks_of_one_wording_stand_together(compared):
     )
 
 
-def test_the_page_is_complete_in_itself_and_runs_nothing(compared):
-    html = page(compared)
-    assert "<script" not in html
+def scripts(html):
+    """Content of the scripts of a page by class, the last one without a class unpacked as it is."""
+    found = dict(re.findall(r'<script type="application/octet-stream" class="(\w+)">(.*?)<', html))
+    return {name: decompress(b64decode(held)).decode() for name, held in found.items()}
+
+
+def without_plotly(html):
+    return re.sub(r'class="plotly">[^<]*', "", html)
+
+
+def test_the_page_is_complete_in_itself(compared):
+    html = without_plotly(page(compared))
+    assert len(re.findall("<script>", html)) == 1  # what draws the figure
     assert "http" not in html.replace("http-equiv", "")
     for text in (
         "Two profiles on",
@@ -149,9 +163,26 @@ def test_markup_in_a_profile_stays_text(in_counters):
     before = change(in_counters, "tiled", label=EVIL)
     after = replace(before, records=tuple(map(edited, before.records)), command=EVIL)
     html = page(compare(before, after))
+    drawn = scripts(html)["figure"]
+    for shown in (without_plotly(html), drawn):
+        assert "<script>alert" not in shown
+        assert "<img" not in shown
+        assert "&lt;script&gt;" in shown
+
+
+def test_the_figure_has_a_bar_for_each_time_that_both_have(compared):
+    figure = json.loads(scripts(page(compared))["figure"])
+    (bars,) = figure["data"]
+    timed = [pair for pair in compared.pairs if pair.time]
+    assert len(bars["y"]) == len(timed) > 2
+    (at,) = (n for n, name in enumerate(figure["layout"]["yaxis"]["ticktext"]) if "tiled" in name)
+    assert bars["x"][at] == pytest.approx(8)  # 1.08 of the time before
+
+
+def test_a_page_without_times_runs_nothing(in_theory):
+    html = page(compare(in_theory, in_theory))
     assert "<script" not in html
-    assert "<img" not in html
-    assert "&lt;script&gt;" in html
+    assert "script-src" not in html
 
 
 def test_better_is_never_drawn_in_the_colour_of_worse(in_simulation):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from analysis.timing.predicted import TimeBound
-from reports.sections.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
+from reports.sections.breakdown import ALONE, BUSIEST, PARTS, ROOFS, breakdown
 from tests.reports.profiles_by_hand import change, predicted, record_of, view
 
 
@@ -22,10 +22,10 @@ def test_theory_alone_has_roofs_alone(in_theory):
         "FP32: 3.863 ms",  # 2 · 4096³ / 35.58 TFLOP/s
         "DRAM: 215.0 µs",  # 3 · 4096² · 4 B / 936.2 GB/s
     ]
-    assert not {f"{ALONE}: ", f"{GAP}: "} & set(shown)
+    assert not {f"{ALONE}: ", f"{PARTS}: "} & set(shown)
 
 
-def test_the_gap_ends_at_what_was_measured(on_gpu):
+def test_the_parts_end_at_what_was_measured(on_gpu):
     tiled = record_of(on_gpu, "tiled")
     made = change(
         on_gpu,

@@ -2,11 +2,9 @@
 
 import shutil
 import sys
-import time
 from functools import cache
 from importlib import import_module
 from math import fsum
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,10 +15,9 @@ from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.sm import Streams
 from analysis.timing.predict import predict
-from analysis.timing.predicted import Effect, Explanation
+from analysis.timing.predicted import Effect
 from tests.cubins import cubin_of
 from tests.processes import said
-from toolkit.execution.block_counts import RecordedCounts
 from toolkit.execution.predict import model_digest
 from toolkit.execution.replay import spread_blocks
 from toolkit.execution.simulate import simulate
@@ -345,46 +342,6 @@ GENERIC = """extern "C" __global__ void generic(float *a, float *b, int n) {
 def test_generic_stores_that_are_not_modelled_do_not_keep_a_launch_from_having_a_time():
     arrays = [np.zeros(BLOCKS * THREADS, dtype=np.float32) for _ in range(2)]
     assert time_of(launched(GENERIC, arguments=[*arrays, np.int32(2)])).time_s > 0
-
-
-@pytest.fixture
-def with_gap(monkeypatch):
-    """Times are explained by their gap to nominal peak, as those of a profile."""
-    complete = toolkit.execution.simulator.modelled_execution
-
-    def modelled(*launch, explanation):
-        return complete(*launch, explanation=Explanation.GAP)
-
-    monkeypatch.setattr(toolkit.execution.simulator, "modelled_execution", modelled)
-
-
-@pytest.mark.usefixtures("with_gap")
-def test_runs_that_need_no_traffic_end_when_nobody_waits_for_them(monkeypatch):
-    ended = []
-
-    def endless(work, device, begun):
-        """A run that only `end_runs` ends."""
-        run = SimpleNamespace(most_clocks=None)
-        begun.append(run)
-        while run.most_clocks is None:
-            time.sleep(0.01)
-        ended.append(run.most_clocks)
-        raise ValueError
-
-    monkeypatch.setattr(toolkit.execution.predict, "gap_clocks_of", endless)
-    monkeypatch.setattr(RecordedCounts, "asked", lambda *_: "too many lines")
-    execution = launched(COPY)
-    assert reason(execution) == "its traffic below L1 is not modelled: too many lines"
-    assert ended == [0]
-
-
-@pytest.mark.usefixtures("with_gap")
-def test_what_needs_no_traffic_is_not_run_again(empty_cache, monkeypatch):
-    before = time_of(launched(COPY))
-    (prediction,) = empty_cache.glob("prediction-*")
-    prediction.unlink()
-    monkeypatch.setattr(toolkit.execution.predict, "gap_clocks_of", None)
-    assert time_of(launched(COPY)) == before
 
 
 @pytest.fixture(scope="module")

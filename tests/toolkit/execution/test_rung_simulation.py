@@ -14,7 +14,7 @@ from analysis.geometry import Geometry
 from analysis.problem import parse_shape
 from analysis.records.counters import InstructionCounts, totals
 from analysis.timing.predict import predict
-from analysis.timing.predicted import Cause, Predicted
+from analysis.timing.predicted import Effect, Predicted
 from analysis.traffic.block_schedule import BlockProgress
 from analysis.traffic.grid import in_bands
 from kernels import LADDER, Selection, Variant, parse_selection
@@ -739,13 +739,9 @@ def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, wave
     assert set(asked) == {waves}
 
 
-@pytest.mark.parametrize("label", [exhaustive("tf32-parts"), "fp16-parts"])
-def test_the_gap_of_tensor_cores_begins_with_their_products(label):
-    """At 1024, FP32 work would take 32 us, and be no part of these times."""
-    execution = simulated(label, "1024", 1)
-    predicted = execution.predicted
-    first, *others = predicted.gap
-    assert first.name == predicted.gap_base == Cause.TENSOR_PEAK
-    assert 0 < first.time_s < 0.6 * predicted.time_s
-    assert sum(step.time_s for step in predicted.gap) == pytest.approx(predicted.time_s, rel=1e-9)
-    assert all(step.time_s >= 0 for step in others)
+@pytest.mark.parametrize("label", [exhaustive("tf32-parts"), "fp16-parts", "tiled"])
+def test_the_parts_of_the_time_of_a_rung_add_up_to_it(label):
+    predicted = simulated(label, "1024", 1).predicted
+    assert all(part_s >= 0 for part_s in predicted.parts.values())
+    assert sum(predicted.parts.values()) == pytest.approx(predicted.time_s, rel=1e-9)
+    assert predicted.parts[Effect.LAUNCH] == predicted.launch_s

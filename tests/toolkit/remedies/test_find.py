@@ -181,6 +181,24 @@ def test_a_chain_of_operations_is_to_be_divided():
     assert "several independent operations" in found.title
 
 
+HOPS = """extern "C" __global__ void hops(float *out, const float *in) {
+    __shared__ int next[1024];
+    for (int k = threadIdx.x; k < 1024; k += blockDim.x) next[k] = (5 * k + (int)in[k]) & 1023;
+    __syncthreads();
+    int at = threadIdx.x;
+#pragma unroll 1
+    for (int k = 0; k < 512; k++) at = next[at];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = at;
+}"""
+
+
+def test_a_cause_behind_another_one_is_told_by_what_it_costs_then():
+    """A loop takes as long as the read in it: to remove either alone saves little."""
+    found = first_advice(HOPS, 132 * 128, grid=132, block=128)
+    assert found.effect == Effect.SHARED_LATENCY
+    assert found.title.startswith("start several reads of shared memory")
+
+
 def test_waiting_is_no_advice_beside_a_larger_cause():
     source = """extern "C" __global__ void transpose(float *out, const float *in, int n) {
     int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
