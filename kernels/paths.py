@@ -69,7 +69,11 @@ Argument = np.int32 | np.int64 | Pointer | TensorMapOf | Factor
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PathLaunch:
-    """One launch: a kernel of one of FOLDERS, its macros, geometry and arguments in order."""
+    """One launch: a kernel of one of FOLDERS, its macros, geometry and arguments in order.
+
+    From sm_90 on the kernel waits for the launch before it by griddepcontrol.wait, so that its
+    blocks may start while that one ends.
+    """
 
     file: str
     entry: str
@@ -78,9 +82,6 @@ class PathLaunch:
     block: int
     dynamic_shared_bytes: int
     arguments: tuple[Argument, ...]
-    #: True if the kernel waits for the launch before it by griddepcontrol.wait, so that its blocks
-    #: may start while that one ends.
-    waits_itself: bool = False
 
     @property
     def source(self) -> str:

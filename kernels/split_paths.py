@@ -149,7 +149,6 @@ def _passes(
             1,
             1,
         ),
-        waits_itself=True,
     )
     return first, second
 
@@ -179,7 +178,6 @@ def _multiply(
             *map(np.int32, (product.m, product.n, product.k, *of_a, *of_b, product.ldc)),
             *FACTORS,
         ),
-        waits_itself=True,
     )
 
 

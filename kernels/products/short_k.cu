@@ -27,6 +27,8 @@
 constexpr int THREADS = 256, WARPS = THREADS / 32, BM = WARPS * ROWS, BN = 32 * COLUMNS, DEPTH = 16;
 constexpr int PAD_A = ROWS < 4 ? ROWS : 4, PAD_B = 1;
 
+#include "early_start.cuh"
+
 // A tile of DEPTH x X floats, [k][x]: all loads first, then all stores.
 template <bool ALONG_K, int X, int PAD>
 __device__ void copy_tile(float (&to)[DEPTH][X + PAD], const float* from, int pitch, int left_x, int left_k)
@@ -38,7 +40,7 @@ __device__ void copy_tile(float (&to)[DEPTH][X + PAD], const float* from, int pi
 #pragma unroll
     for (int pass = 0; pass < PASSES; ++pass) {
         const int n = threadIdx.x + pass * THREADS, x = x_of(n), k = k_of(n);
-        value[pass] = x < left_x && k < left_k && n < DEPTH * X ? from[ALONG_K ? size_t(x) * pitch + k : size_t(k) * pitch + x] : 0.0f;
+        value[pass] = x < left_x && k < left_k && n < DEPTH * X ? __ldca(from + (ALONG_K ? size_t(x) * pitch + k : size_t(k) * pitch + x)) : 0.0f;
     }
 #pragma unroll
     for (int pass = 0; pass < PASSES; ++pass) {
@@ -58,6 +60,8 @@ sgemm_short_k(const float* __restrict__ A, const float* __restrict__ B, float* _
     const int lane = threadIdx.x % 32, own_row = threadIdx.x / 32 * ROWS;
 
     float sum[ROWS][COLUMNS] = {};
+    let_next_launch_start();
+    wait_for_last_launch();
     for (int k = 0; k < K; k += DEPTH) {
         if (k > 0) __syncthreads();  // everyone has read
         copy_tile<A_ALONG_K, BM, PAD_A>(a, A + (A_ALONG_K ? size_t(first_row) * lda + k : size_t(k) * lda + first_row), lda, M - first_row, K - k);

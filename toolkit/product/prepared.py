@@ -6,13 +6,10 @@ A `Prepared` belongs to one thread: its arguments are in memory that each call c
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from ctypes import (
     addressof,
-    c_char,
     c_float,
-    c_int,
-    c_uint32,
     c_uint64,
     c_void_p,
     create_string_buffer,
@@ -21,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.gpu.driver import StoredMap, driver
+from toolkit.gpu.driver import EarlyLaunch, StoredMap, driver
 from toolkit.launch.tensor_map import MapTiling
 from toolkit.product.device import (
     MOST_KEPT_BYTES,
@@ -33,8 +30,6 @@ from toolkit.product.device import (
     zero,
 )
 from toolkit.product.recipe import COPIES, Factor, Map, Pointer, Recipe, Step, Value
-
-PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_...
 
 Addresses = dict[str, int]
 
@@ -114,7 +109,7 @@ class _PreparedStep:
         self._places = c_void_p(addressof(places))
         self._call: Callable[..., int] = driver().cuLaunchKernel
         if step.waits_itself:
-            self._call = _EarlyLaunch(geometry)
+            self._call = EarlyLaunch(geometry)
 
     def _place(self, argument: Pointer | Map | Factor | Value) -> int:
         """Address of the memory from which the driver takes an argument."""
@@ -143,42 +138,6 @@ class _PreparedStep:
             one.encode(addresses[buffer] + offset_bytes)
         if status := self._call(*self._fixed, stream, self._places, None):
             raise driver().error("cuLaunchKernel", status)
-
-
-class _Attribute(ctypes.Structure):
-    """CUlaunchAttribute, whose value is a union of 64 bytes."""
-
-    _fields_ = (("id", c_int), ("pad", c_int), ("value", c_int), ("rest", c_char * 60))
-
-
-class _Configuration(ctypes.Structure):
-    """CUlaunchConfig."""
-
-    _fields_ = (
-        *((f"{one}_{axis}", c_uint32) for one in ("grid", "block") for axis in "xyz"),
-        ("shared_bytes", c_uint32),
-        ("stream", c_void_p),
-        ("attributes", c_void_p),
-        ("attribute_count", c_uint32),
-    )
-
-
-class _EarlyLaunch:
-    """cuLaunchKernelEx, called as cuLaunchKernel, of blocks that may start while the launch before
-    it on the stream ends."""
-
-    def __init__(self, geometry: Sequence[int]) -> None:
-        self._attribute = _Attribute(id=PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
-        self._configuration = _Configuration(
-            *geometry, attributes=addressof(self._attribute), attribute_count=1
-        )
-        self._place = c_void_p(addressof(self._configuration))
-        self._call: Callable[..., int] = driver().cuLaunchKernelEx
-
-    def __call__(self, function: c_void_p, *others: Any) -> int:
-        *_, stream, arguments, extra = others
-        self._configuration.stream = stream
-        return self._call(self._place, function, arguments, extra)
 
 
 def _tiling(one: Map) -> MapTiling:
