@@ -107,9 +107,9 @@ class _PreparedStep:
         geometry = (*step.grid, *step.block, step.shared_bytes)
         self._fixed = (c_void_p(function), *map(ctypes.c_uint, geometry))
         self._places = c_void_p(addressof(places))
-        self._call: Callable[..., int] = driver().cuLaunchKernel
+        self._name, self._call = "cuLaunchKernel", driver().cuLaunchKernel
         if step.waits_itself:
-            self._call = EarlyLaunch(geometry)
+            self._name, self._call = "cuLaunchKernelEx", EarlyLaunch(geometry)
 
     def _place(self, argument: Pointer | Map | Factor | Value) -> int:
         """Address of the memory from which the driver takes an argument."""
@@ -137,7 +137,7 @@ class _PreparedStep:
         for one, buffer, offset_bytes in self._maps:
             one.encode(addresses[buffer] + offset_bytes)
         if status := self._call(*self._fixed, stream, self._places, None):
-            raise driver().error("cuLaunchKernel", status)
+            raise driver().error(self._name, status)
 
 
 def _tiling(one: Map) -> MapTiling:
