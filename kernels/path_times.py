@@ -196,11 +196,12 @@ def candidates(
         _weigh_few_rows(found, machine, product, constants)
     if product.k <= MOST_SHORT_K:
         _weigh_short_k(found, machine, product, constants)
+    any_rows, bulk_rows = _TABLES if constants is CONSTANTS else _tables(constants)
     if machine.has_bulk:  # first those that leave most others out
         packing = _packing_s(machine, product, constants)
         _weigh_streams(found, machine, product, constants, packing)
-        _weigh_tiles(found, machine, product, constants, _BULK, packing, is_pruned)
-    _weigh_tiles(found, machine, product, constants, _ANY, 0.0, is_pruned)
+        _weigh_tiles(found, machine, product, constants, bulk_rows, packing, is_pruned)
+    _weigh_tiles(found, machine, product, constants, any_rows, 0.0, is_pruned)
     return found
 
 
@@ -208,43 +209,54 @@ def _capability(device: Device) -> int:
     return int(device.sm_arch.removeprefix("sm_"))
 
 
-def _work(tile: tuple[Any, ...]) -> float:
-    work: float = tile[0]
-    return work
-
-
 def _seconds(candidate: Candidate) -> float:
     return candidate[0]
 
 
-def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], suffix: str) -> list[Any]:
-    """What an estimate needs of each tile, in the order in which it is unpacked.
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What the estimates of a path need of its tiles, a tuple each."""
 
-    Clocks are of one k.
-    """
-    found = []
-    for tile in tiles:
-        rate = RATES.get(tile.name + suffix) or RATES[tile.name]
-        found.append(
+    is_bulk: bool
+    block: list[tuple[int, int, float, float, int]]  #: rows, columns, clocks of a block and a k
+    rest: list[tuple[Any, ...]]  #: as `_weigh_tiles` unpacks them
+
+
+def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants) -> _Rows:
+    """Clocks are of a block, and of one k of it: alone on an SM, and with as many as fit."""
+    is_bulk = make is sliced
+    block_clocks = c.bulk_block_clocks if is_bulk else c.block_clocks
+    block, rest = [], []
+    for n, (tile, scale) in enumerate(
+        zip(tiles, c.bulk_rates if is_bulk else c.any_rates, strict=True)
+    ):
+        rate = RATES.get(f"{tile.name} bulk") if is_bulk else None
+        rate = rate or RATES[tile.name]
+        elements = tile.bm * tile.bn
+        slices = tile.slices if tile.slices > 1 else 0
+        each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
+        together = scale * rate.together / tile.bk / rate.blocks
+        block.append((tile.bm, tile.bn, each, together, n))
+        rest.append(
             (
                 make,
                 tile,
-                tile.bm,
-                tile.bn,
                 tile.bk,
-                (tile.bk if tile.is_bulk else CHUNK * tile.slices),  # of which k is a multiple
-                tile.bm * tile.bn,
-                tile.slices if tile.slices > 1 else 0,
-                rate.alone / tile.bk,
-                rate.together / tile.bk / rate.blocks,
+                tile.bk if tile.is_bulk else CHUNK * tile.slices,  # of which k is a multiple
+                scale * rate.alone / tile.bk,
                 rate.blocks,
+                FLOAT_BYTES * elements / c.ticket_bytes_per_clock,  # clocks to add one split
+                tile.shared_bytes,
             )
         )
-    return found
+    return _Rows(is_bulk, block, rest)
 
 
-_ANY = _rows(ANY_TILES, any_layout, "")
-_BULK = _rows(BULK_TILES, sliced, " bulk")
+def _tables(c: Constants) -> tuple[_Rows, _Rows]:
+    return _rows(ANY_TILES, any_layout, c), _rows(BULK_TILES, sliced, c)
+
+
+_TABLES = _tables(CONSTANTS)
 
 
 def _weigh_tiles(
@@ -252,7 +264,7 @@ def _weigh_tiles(
     machine: _Machine,
     product: Product,
     c: Constants,
-    rows: list[Any],
+    rows: _Rows,
     packing_s: float,
     is_pruned: bool,
 ) -> None:
@@ -263,48 +275,47 @@ def _weigh_tiles(
     """
     m, n, k, batch = product.m, product.n, product.k, product.batch
     sms, clock_hz = machine.sms, machine.clock_hz
-    is_bulk = rows is _BULK
     start_s = c.launch_s + packing_s + c.first_clocks / clock_hz
     memory_s = product.matrix_bytes / machine.dram
     best = min(map(_seconds, found), default=inf) if is_pruned else inf
-    block_clocks = c.bulk_block_clocks if is_bulk else c.block_clocks
-    more_a, more_b = (0.0, 0.0) if is_bulk else _more_clocks(product, c)
+    more_a, more_b = (0.0, 0.0) if rows.is_bulk else _more_clocks(product, c)
     least = []  # clocks with all SMs busy
-    for row, scale in zip(rows, c.bulk_rates if is_bulk else c.any_rates, strict=True):
-        _, _, bm, bn, _, _, elements, slices, _, shared, _ = row
+    for bm, bn, each, shared, number in rows.block:
         more = bm * more_a + bn * more_b
-        each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
         tiles = -(-m // bm) * -(-n // bn) * batch
-        work = tiles * (each + k * (scale * shared + more))
-        least.append((work, tiles, each, more, scale, row))
+        least.append((tiles * (each + k * (shared + more)), tiles, each, more, shared, number))
     if is_pruned:
-        least.sort(key=_work)
-    for work, tiles, each, more, scale, row in least:
-        if start_s + work / sms / clock_hz >= best or start_s + memory_s >= best:
+        least.sort()
+    for work, tiles, each, more, shared, number in least:
+        least_s = start_s + max(work / sms / clock_hz, memory_s)
+        if least_s >= best:
             break
-        make, tile, _, _, bk, step, elements, _, alone, shared, resident = row
-        if tile.shared_bytes > machine.shared_bytes:
+        make, tile, bk, step, alone, resident, adding, shared_bytes = rows.rest[number]
+        if shared_bytes > machine.shared_bytes:
             continue
-        alone, shared = scale * alone + more, scale * shared + more
+        alone, shared = alone + more, shared + more
         slots, phases = sms * resident, -(-k // bk)
         for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
             blocks = tiles * splits
-            depth = -(-k // step) * step if splits == 1 else -(-phases // splits) * bk
+            if splits == 1:
+                depth, ticket_clocks, second_s = -(-k // step) * step, 0.0, 0.0
+            elif splits <= MOST_TICKETED:
+                depth, second_s = -(-phases // splits) * bk, 0.0
+                ticket_clocks = c.ticket_clocks + splits * adding
+            else:
+                depth, ticket_clocks = -(-phases // splits) * bk, 0.0
+                bytes_of_sums = 2 * FLOAT_BYTES * blocks * tile.bm * tile.bn
+                second_s = c.second_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
+            if least_s + second_s >= best:
+                continue
             turns, rest = divmod(blocks, slots)
-            clocks = turns * resident * (each + depth * shared)
+            clocks = ticket_clocks + turns * resident * (each + depth * shared)
             if rest:
                 together = -(-rest // sms)
                 rate = together * shared
                 clocks += together * each + depth * (rate if rate > alone else alone)
-            seconds = start_s
-            if splits > MOST_TICKETED:
-                bytes_of_sums = 2 * FLOAT_BYTES * blocks * elements
-                seconds += c.second_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
-            elif splits > 1:
-                bytes_of_sums = splits * FLOAT_BYTES * elements
-                clocks += c.ticket_clocks + bytes_of_sums / c.ticket_bytes_per_clock
             busy_s = clocks / clock_hz
-            seconds += busy_s if busy_s > memory_s else memory_s
+            seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:
                 found.append((seconds, make, (tile, splits)))
                 best = seconds if is_pruned else best
