@@ -282,18 +282,18 @@ def _weigh_tiles(
     least = []  # clocks with all SMs busy
     for bm, bn, each, shared, number in rows.block:
         more = bm * more_a + bn * more_b
-        tiles = -(-m // bm) * -(-n // bn) * batch
-        least.append((tiles * (each + k * (shared + more)), tiles, each, more, shared, number))
+        tiles, loop = -(-m // bm) * -(-n // bn) * batch, shared + more
+        least.append((tiles * (each + k * loop), tiles, each, more, loop, number))
     if is_pruned:
         least.sort()
-    for work, tiles, each, more, shared, number in least:
+    for work, tiles, each, more, loop, number in least:
         least_s = start_s + max(work / sms / clock_hz, memory_s)
         if least_s >= best:
             break
-        make, tile, bk, step, alone, resident, adding, shared_bytes = rows.rest[number]
+        make, tile, bk, step, alone_clocks, resident, adding, shared_bytes = rows.rest[number]
         if shared_bytes > machine.shared_bytes:
             continue
-        alone, shared = alone + more, shared + more
+        alone = alone_clocks + more
         slots, phases = sms * resident, -(-k // bk)
         for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
             blocks = tiles * splits
@@ -309,10 +309,10 @@ def _weigh_tiles(
             if least_s + second_s >= best:
                 continue
             turns, rest = divmod(blocks, slots)
-            clocks = ticket_clocks + turns * resident * (each + depth * shared)
+            clocks = ticket_clocks + turns * resident * (each + depth * loop)
             if rest:
                 together = -(-rest // sms)
-                rate = together * shared
+                rate = together * loop
                 clocks += together * each + depth * (rate if rate > alone else alone)
             busy_s = clocks / clock_hz
             seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)

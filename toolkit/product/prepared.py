@@ -6,7 +6,6 @@ A `Prepared` belongs to one thread: its arguments are in memory that each call c
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from ctypes import (
     addressof,
     c_float,
