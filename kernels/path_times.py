@@ -41,6 +41,7 @@ from kernels.tilings import BULK_DEPTH
 OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and with bulk copies
 MOST_SPLITS, MOST_SPLITS_OF_FEW_ROWS = 64, 128
 STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
+BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few_rows.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 SHORT_DEPTH = 16  # of a phase of short_k.cu
 DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
@@ -73,6 +74,7 @@ class Constants:
     few_sm_bytes_per_clock: float = 36.4
     few_row_clocks: float = 507.0  # per row of a block: its part of A, and its sums
     few_share_of_peak: float = 0.401
+    few_exposed: float = 0.03  # share of a block's work that reading does not hide
     short_clocks: float = 2620.0
     short_phase_clocks: float = 644.0
     short_share_of_peak: float = 0.276
@@ -388,9 +390,9 @@ def _weigh_few_rows(
     rows = next(n for n in ROWS_OF_FEW_ROWS if n >= min(product.m, product.n))
     groups = ceil_div(max(product.m, product.n), columns) * product.batch
     numbers = set()
-    for wanted in (1, machine.sms, 2 * machine.sms, 3 * machine.sms, 4 * machine.sms):
+    for blocks_of_sm in BLOCKS_OF_FEW_ROWS:
         most = min(ceil_div(product.k, 2 * LEAST_DEPTH), MOST_SPLITS_OF_FEW_ROWS)
-        splits = max(1, min(wanted // groups, most))
+        splits = max(1, min(blocks_of_sm * machine.sms // groups, most))
         depth = ceil_div(ceil_div(product.k, splits), LEAST_DEPTH) * LEAST_DEPTH
         numbers.add((ceil_div(product.k, depth), depth))
     for splits, depth in numbers:
@@ -405,7 +407,8 @@ def _weigh_few_rows(
         if splits > 1:
             sums = splits * FLOAT_BYTES * columns * rows
             clocks += c.ticket_clocks + sums / c.ticket_bytes_per_clock
-        seconds = max(clocks / machine.clock_hz, product.matrix_bytes / machine.dram)
+        busy_s = clocks / machine.clock_hz
+        seconds = max(busy_s, product.matrix_bytes / machine.dram) + c.few_exposed * busy_s
         found.append((c.launch_s + seconds, few_rows, (splits, depth)))
 
 
