@@ -199,11 +199,16 @@ def candidates(
     if product.k <= MOST_SHORT_K:
         _weigh_short_k(found, machine, product, constants)
     any_rows, bulk_rows = _TABLES if constants is CONSTANTS else _tables(constants)
-    if machine.has_bulk:  # first those that leave most others out
-        packing = _packing_s(machine, product, constants)
-        _weigh_streams(found, machine, product, constants, packing)
-        _weigh_tiles(found, machine, product, constants, bulk_rows, packing, is_pruned)
-    _weigh_tiles(found, machine, product, constants, any_rows, 0.0, is_pruned)
+    memory_s = product.matrix_bytes / machine.dram
+    start_s = constants.launch_s + constants.first_clocks / machine.clock_hz
+    more = _more_clocks(product, constants)
+    bounds = _bounds(machine, product, any_rows, start_s, more, memory_s)
+    if machine.has_bulk:
+        packing_s = _packing_s(machine, product, constants)
+        _weigh_streams(found, machine, product, constants, packing_s)
+        start_s += packing_s
+        bounds += _bounds(machine, product, bulk_rows, start_s, (0.0, 0.0), memory_s)
+    _weigh_tiles(found, machine, product, constants, bounds, memory_s, is_pruned)
     return found
 
 
@@ -216,49 +221,80 @@ def _seconds(candidate: Candidate) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """What the estimates of a path need of its tiles, a tuple each."""
+class _Loop:
+    """What the estimates need of a tile. Clocks are those of a block, and of one k of it."""
 
-    is_bulk: bool
-    block: list[tuple[int, int, float, float, int]]  #: rows, columns, clocks of a block and a k
-    rest: list[tuple[Any, ...]]  #: as `_weigh_tiles` unpacks them
+    make: Callable[..., Plan]
+    tile: Tile
+    bk: int
+    step: int  #: of which the K of a block without splits is a multiple
+    alone: float  #: clocks of a k of a block that has its SM for itself
+    resident: int  #: blocks that fit on an SM
+    adding: float  #: clocks to add the sums of one split
 
 
-def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants) -> _Rows:
-    """Clocks are of a block, and of one k of it: alone on an SM, and with as many as fit."""
+# Rows and columns of a tile, clocks of a block, of a k of it with others beside it, and the rest.
+_Row = tuple[int, int, float, float, _Loop]
+
+
+def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants) -> list[_Row]:
     is_bulk = make is sliced
-    block_clocks = c.bulk_block_clocks if is_bulk else c.block_clocks
-    block, rest = [], []
-    for n, (tile, scale) in enumerate(
-        zip(tiles, c.bulk_rates if is_bulk else c.any_rates, strict=True)
-    ):
-        rate = RATES.get(f"{tile.name} bulk") if is_bulk else None
-        rate = rate or RATES[tile.name]
+    found: list[_Row] = []
+    for tile, scale in zip(tiles, c.bulk_rates if is_bulk else c.any_rates, strict=True):
+        rate = (RATES.get(f"{tile.name} bulk") if is_bulk else None) or RATES[tile.name]
         elements = tile.bm * tile.bn
         slices = tile.slices if tile.slices > 1 else 0
-        each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
-        together = scale * rate.together / tile.bk / rate.blocks
-        block.append((tile.bm, tile.bn, each, together, n))
-        rest.append(
-            (
-                make,
-                tile,
-                tile.bk,
-                tile.bk if tile.is_bulk else CHUNK * tile.slices,  # of which k is a multiple
-                scale * rate.alone / tile.bk,
-                rate.blocks,
-                FLOAT_BYTES * elements / c.ticket_bytes_per_clock,  # clocks to add one split
-                tile.shared_bytes,
-            )
+        each = c.bulk_block_clocks if is_bulk else c.block_clocks
+        each += elements * (c.store_clocks + c.slice_clocks * slices)
+        loop = _Loop(
+            make=make,
+            tile=tile,
+            bk=tile.bk,
+            step=tile.bk if is_bulk else CHUNK * tile.slices,
+            alone=scale * rate.alone / tile.bk,
+            resident=rate.blocks,
+            adding=FLOAT_BYTES * elements / c.ticket_bytes_per_clock,
         )
-    return _Rows(is_bulk, block, rest)
+        together = scale * rate.together / tile.bk / rate.blocks
+        found.append((tile.bm, tile.bn, each, together, loop))
+    return found
 
 
-def _tables(c: Constants) -> tuple[_Rows, _Rows]:
+def _tables(c: Constants) -> tuple[list[_Row], list[_Row]]:
     return _rows(ANY_TILES, any_layout, c), _rows(BULK_TILES, sliced, c)
 
 
 _TABLES = _tables(CONSTANTS)
+
+# The least time, tiles, clocks of a block, more clocks of a k than predicted, clocks of a k with
+# others beside it, the time before the loop, and the rest.
+_Bound = tuple[float, int, float, float, float, float, _Loop]
+
+
+def _bounds(
+    machine: _Machine,
+    product: Product,
+    rows: list[_Row],
+    start_s: float,
+    more_of_sides: tuple[float, float],
+    memory_s: float,
+) -> list[_Bound]:
+    """For each tile the least time that it can take: all SMs are busy, or memory is."""
+    m, n, k, batch = product.m, product.n, product.k, product.batch
+    clocks_per_s = machine.sms * machine.clock_hz
+    more_a, more_b = more_of_sides
+    found: list[_Bound] = []
+    for bm, bn, each, together, loop in rows:
+        more = bm * more_a + bn * more_b
+        tiles, of_k = -(-m // bm) * -(-n // bn) * batch, together + more
+        busy_s = tiles * (each + k * of_k) / clocks_per_s
+        least_s = start_s + (busy_s if busy_s > memory_s else memory_s)
+        found.append((least_s, tiles, each, more, of_k, start_s, loop))
+    return found
+
+
+def _least(bound: _Bound) -> float:
+    return bound[0]
 
 
 def _weigh_tiles(
@@ -266,8 +302,8 @@ def _weigh_tiles(
     machine: _Machine,
     product: Product,
     c: Constants,
-    rows: _Rows,
-    packing_s: float,
+    bounds: list[_Bound],
+    memory_s: float,
     is_pruned: bool,
 ) -> None:
     """Add an estimate for each tile and number of splits, of the quickest loops first.
@@ -275,35 +311,25 @@ def _weigh_tiles(
     Blocks of an SM share its time. The SMs run turns of as many blocks as fit, and a last one of
     fewer, in which a block cannot be faster than alone.
     """
-    m, n, k, batch = product.m, product.n, product.k, product.batch
-    sms, clock_hz = machine.sms, machine.clock_hz
-    start_s = c.launch_s + packing_s + c.first_clocks / clock_hz
-    memory_s = product.matrix_bytes / machine.dram
+    k, sms, clock_hz = product.k, machine.sms, machine.clock_hz
     best = min(map(_seconds, found), default=inf) if is_pruned else inf
-    more_a, more_b = (0.0, 0.0) if rows.is_bulk else _more_clocks(product, c)
-    least = []  # clocks with all SMs busy
-    for bm, bn, each, shared, number in rows.block:
-        more = bm * more_a + bn * more_b
-        tiles, loop = -(-m // bm) * -(-n // bn) * batch, shared + more
-        least.append((tiles * (each + k * loop), tiles, each, more, loop, number))
     if is_pruned:
-        least.sort()
-    for work, tiles, each, more, loop, number in least:
-        least_s = start_s + max(work / sms / clock_hz, memory_s)
+        bounds.sort(key=_least)
+    for least_s, tiles, each, more, of_k, start_s, loop in bounds:
         if least_s >= best:
             break
-        make, tile, bk, step, alone_clocks, resident, adding, shared_bytes = rows.rest[number]
-        if shared_bytes > machine.shared_bytes:
+        tile, bk, resident = loop.tile, loop.bk, loop.resident
+        if tile.shared_bytes > machine.shared_bytes:
             continue
-        alone = alone_clocks + more
+        alone = loop.alone + more
         slots, phases = sms * resident, -(-k // bk)
         for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
             blocks = tiles * splits
             if splits == 1:
-                depth, ticket_clocks, second_s = -(-k // step) * step, 0.0, 0.0
+                depth, ticket_clocks, second_s = -(-k // loop.step) * loop.step, 0.0, 0.0
             elif splits <= MOST_TICKETED:
                 depth, second_s = -(-phases // splits) * bk, 0.0
-                ticket_clocks = c.ticket_clocks + splits * adding
+                ticket_clocks = c.ticket_clocks + splits * loop.adding
             else:
                 depth, ticket_clocks = -(-phases // splits) * bk, 0.0
                 bytes_of_sums = 2 * FLOAT_BYTES * blocks * tile.bm * tile.bn
@@ -311,15 +337,15 @@ def _weigh_tiles(
             if least_s + second_s >= best:
                 continue
             turns, rest = divmod(blocks, slots)
-            clocks = ticket_clocks + turns * resident * (each + depth * loop)
+            clocks = ticket_clocks + turns * resident * (each + depth * of_k)
             if rest:
                 together = -(-rest // sms)
-                rate = together * loop
+                rate = together * of_k
                 clocks += together * each + depth * (rate if rate > alone else alone)
             busy_s = clocks / clock_hz
             seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:
-                found.append((seconds, make, (tile, splits)))
+                found.append((seconds, loop.make, (tile, splits)))
                 best = seconds if is_pruned else best
 
 
