@@ -125,7 +125,7 @@ class Modules:
         )
         arguments = [as_bytes(one, addresses, factors) for one in launch.arguments]
         return self.loaded[key(launch)].prepared(
-            launch.entry, geometry, arguments, stream, waits_itself=True
+            launch.entry, geometry, arguments, stream, waits_itself=launch.waits_itself
         )
 
 

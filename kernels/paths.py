@@ -69,11 +69,7 @@ Argument = np.int32 | np.int64 | Pointer | TensorMapOf | Factor
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PathLaunch:
-    """One launch: a kernel of one of FOLDERS, its macros, geometry and arguments in order.
-
-    From sm_90 on the kernel waits for the launch before it by griddepcontrol.wait, so that its
-    blocks may start while that one ends.
-    """
+    """One launch: a kernel of one of FOLDERS, its macros, geometry and arguments in order."""
 
     file: str
     entry: str
@@ -82,6 +78,9 @@ class PathLaunch:
     block: int
     dynamic_shared_bytes: int
     arguments: tuple[Argument, ...]
+    #: True if the kernel waits for the launch before it by griddepcontrol.wait, so that its blocks
+    #: may start while that one ends (sm_90 and later).
+    waits_itself: bool = False
 
     @property
     def source(self) -> str:
@@ -133,6 +132,7 @@ def any_layout(product: Product, tile: Tile, splits: int) -> Plan:
         grid=(tiles * splits, 1, product.batch),
         block=tile.threads,
         dynamic_shared_bytes=tile.shared_bytes,
+        waits_itself=True,
         arguments=(
             *(Pointer("A"), Pointer("B"), Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k)),
@@ -188,6 +188,7 @@ def _sums(
         grid=(tiles * tile.quads, 1, product.batch),
         block=tile.threads,
         dynamic_shared_bytes=0,
+        waits_itself=True,
         arguments=(
             Pointer("C"),
             *map(np.int32, (product.m, product.n, product.ldc)),
@@ -228,6 +229,7 @@ def few_rows(product: Product, splits: int, depth: int) -> Plan:
         grid=(blocks, splits, product.batch),
         block=256,
         dynamic_shared_bytes=0,
+        waits_itself=True,
         arguments=(
             *(*operands, Pointer("C")),
             *map(np.int32, (rows, columns, product.k, small_row, small_k, large.pitch)),
@@ -260,6 +262,7 @@ def short_k(product: Product, thread_rows: int, thread_columns: int) -> Plan:
         grid=(ceil_div(product.m, bm) * ceil_div(product.n, bn), 1, product.batch),
         block=256,
         dynamic_shared_bytes=0,
+        waits_itself=True,
         arguments=(
             *(Pointer("A"), Pointer("B"), Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k)),
@@ -323,6 +326,7 @@ def _packed(product: Product, begin: int) -> _Packed:
         grid=(sum(tiles), 1, product.batch),
         block=256,
         dynamic_shared_bytes=0,
+        waits_itself=True,
         arguments=(*arguments, np.int32(tiles[0])),
     )
     return _Packed(
@@ -391,6 +395,7 @@ def sliced(product: Product, tile: Tile, splits: int) -> Plan:
         grid=(tiles * splits, 1, product.batch),
         block=tile.threads,
         dynamic_shared_bytes=tile.shared_bytes,
+        waits_itself=True,
         arguments=(
             *(map_a, map_b, Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k, product.ldc)),
@@ -428,6 +433,7 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
         grid=(tiles - shared + (workers if shared else 0), 1, 1),
         block=STREAMED_THREADS,
         dynamic_shared_bytes=streamed_bytes(thread_rows),
+        waits_itself=True,
         arguments=(
             *(map_a, map_b, Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k, product.ldc, product.batch)),

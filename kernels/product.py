@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from analysis.errors import ShapeError
-from analysis.problem import FLOAT_BYTES, FLOP_PER_FMA, Gemm
+from analysis.problem import FLOAT_BYTES, FLOP_PER_FMA, LARGEST_DIMENSION, Gemm
 
 MOST_BATCH = 65_535  # blocks along z of a grid
 TIGHT = -1  # a batch whose matrices are stored without gaps between them
-MOST_PITCH = 2**30 - 1  # floats from row to row: their bytes are an unsigned int in the kernels
 QUAD_BYTES = 16  # four floats: the widest access of a thread, and what bulk copies align to
 
 
@@ -79,10 +78,10 @@ class Product:
                     f"product {self}: ld{name} = {pitch} is less than the {columns} columns of "
                     f"{name.upper()}: give {columns} or more"
                 )
-            if pitch > MOST_PITCH:
+            if pitch > LARGEST_DIMENSION:
                 raise ShapeError(
                     f"product {self}: ld{name} = {pitch} is out of range: give at most "
-                    f"{MOST_PITCH}"
+                    f"{LARGEST_DIMENSION}"
                 )
             least = (rows - 1) * pitch + columns
             given = getattr(self, f"stride_{name}")

@@ -149,6 +149,7 @@ def _passes(
             1,
             1,
         ),
+        waits_itself=True,
     )
     return first, second
 
@@ -178,6 +179,7 @@ def _multiply(
             *map(np.int32, (product.m, product.n, product.k, *of_a, *of_b, product.ldc)),
             *FACTORS,
         ),
+        waits_itself=True,
     )
 
 

@@ -83,7 +83,6 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
 {
     extern __shared__ __align__(128) char shared[];
     Stage* const stages = reinterpret_cast<Stage*>(shared);
-    let_next_launch_start();
     A += blockIdx.z * stride_a, B += blockIdx.z * stride_b;
 
     const int t = threadIdx.x, slice = t / SLICE;
@@ -95,14 +94,15 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     const int begin = int((long long)all_phases * tile.split / splits);
     const int phases = int((long long)all_phases * (tile.split + 1) / splits) - begin;
 
-    Copier<A_ALONG_K, A_QUADS, BM> copier_a(A, lda, first_row, M, begin * BK, K);
-    Copier<B_ALONG_K, B_QUADS, BN> copier_b(B, ldb, first_col, N, begin * BK, K);
-    int started = 0;  // phases
+    const Copier<A_ALONG_K, A_QUADS, BM> copier_a(A, lda, first_row, M, begin * BK, K);
+    const Copier<B_ALONG_K, B_QUADS, BN> copier_b(B, ldb, first_col, N, begin * BK, K);
+    wait_for_last_launch();
     // a group of copies for each phase, of none if there is no such phase
-    const auto start = [&](Stage& to) {
-        if (started++ < phases) {
-            copier_a.start(to.a);
-            copier_b.start(to.b);
+    const auto start = [&](int phase) {
+        if (phase < phases) {
+            Stage& to = stages[phase % STAGES];
+            copier_a.start(to.a, phase);
+            copier_b.start(to.b, phase);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
     };
@@ -118,31 +118,23 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     };
 
     float sum[TM][TN] = {};
-    wait_for_last_launch();
-#pragma unroll 1
-    for (int stage = 0; stage < STAGES; ++stage) start(stages[stage]);
+#pragma unroll
+    for (int phase = 0; phase < STAGES - 1; ++phase) start(phase);
     if (PREFETCHED && beta != 0.0f && tile.split == 0) prefetch(tile, C + blockIdx.z * stride_c, M, N, ldc);
-    asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 1) : "memory");
-    __syncthreads();
-    read(stages[0], slice * DEPTH, 0);
-    for (int phase = 0, stage = 0; phase < phases; ++phase) {
-        const int next = stage + 1 < STAGES ? stage + 1 : 0;
-        // of this slice in this phase; a slice without k of its own computes zeros
+    for (int phase = 0; phase < phases; ++phase) {
+        // the tiles of this phase are complete, and those of the last one are not read any more
+        asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+        __syncthreads();
+        const Stage& tiles = stages[phase % STAGES];
         int k_of_slice = slice * DEPTH;
-        const int end_of_slice = min(k_of_slice + DEPTH, K - (begin + phase) * BK);
+        const int left = K - (begin + phase) * BK, end_of_slice = min(k_of_slice + DEPTH, left);
+        read(tiles, k_of_slice, 0);
+        start(phase + STAGES - 1);
 #pragma unroll 1
-        do {
+        for (; k_of_slice < end_of_slice; k_of_slice += CHUNK) {
 #pragma unroll
             for (int k = 0; k < CHUNK; ++k) {
-                if (k + 1 < CHUNK || k_of_slice + CHUNK < end_of_slice) {
-                    read(stages[stage], k_of_slice + k + 1, (k + 1) % 2);
-                } else if (phase + 1 < phases) {
-                    // the tiles of the next phase are complete, and those of this one are not read any more
-                    asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
-                    __syncthreads();
-                    read(stages[next], slice * DEPTH, 0);
-                    start(stages[stage]);
-                }
+                if (k + 1 < CHUNK || k_of_slice + CHUNK < end_of_slice) read(tiles, k_of_slice + k + 1, (k + 1) % 2);
 #pragma unroll
                 for (int i = 0; i < TM; ++i)
 #pragma unroll
@@ -152,9 +144,7 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
                     }
                 if (FENCED) asm volatile("pmevent 0;");  // see rung 14
             }
-            k_of_slice += CHUNK;
-        } while (k_of_slice < end_of_slice);
-        stage = next;
+        }
     }
 
     float4 total[OWN];

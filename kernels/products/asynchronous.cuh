@@ -12,61 +12,46 @@ __device__ void copy_quad(float* to, const float* from, int floats)
 }
 
 // One operand: X rows of A or columns of B, from `first_x` of `most_x`, and k from `first_k` to `most_k`.
-//
-// The copies of a thread that lie in one row of the matrix have one address, and constant distances to it. Rows of A or
-// columns of B beyond the edge add to elements of C that are not stored: any row inside the matrix will do for them.
 template <bool ALONG_K, bool QUADS, int X>
 struct Copier {
-    // ALONG_K: a warp copies 8 k of 4 rows at a time, so that it stores to 32 banks. Else it copies neighbours along x.
-    static constexpr bool WIDE = !ALONG_K && QUADS;
-    static constexpr int WIDTH = WIDE ? 4 : 1;
-    static constexpr int LANES = ALONG_K ? 8 : X / WIDTH < 32 ? X / WIDTH : 32;  // of a warp, in a row of the matrix
-    static constexpr int COPIES = (ALONG_K ? BK : X) / (LANES * WIDTH);          // of a thread, in a row
-    static constexpr int ROWS = ALONG_K ? X : BK;
-    static constexpr int DOWN = 32 / LANES * WARPS;  // from a thread's row to its next
-    static constexpr int PASSES = (ROWS + DOWN - 1) / DOWN;
-    static_assert(ROWS % DOWN == 0 || PASSES == 1, "every pass over the tile is full, or there is one");
+    // ALONG_K: a warp copies 8 k of 4 rows at a time, so that it stores to 32 banks.
+    static constexpr int WIDTH = !ALONG_K && QUADS ? 4 : 1;
+    static constexpr int WARPS_K = WARPS < BK / 8 ? WARPS : BK / 8;
+    static constexpr int ROW = X / WIDTH;  // threads of a row of the tile, if these run along x
+    static constexpr int AT_ONCE_K = ALONG_K ? 8 * WARPS_K : THREADS < ROW ? 1 : THREADS / ROW;
+    static constexpr int AT_ONCE_X = ALONG_K ? 4 * (WARPS / WARPS_K) : THREADS < ROW ? THREADS * WIDTH : X;
+    static constexpr bool IDLE = ALONG_K ? AT_ONCE_X > X : AT_ONCE_K > BK;  // some threads have nothing to copy
+    static_assert(IDLE || BK % AT_ONCE_K == 0 && X % AT_ONCE_X == 0, "every pass over the tile is full");
 
-    const char* from;  // the first row of the tile, at the thread's first column
-    unsigned pitch_bytes;
-    int row, column, left_x, left_k;
+    const float* from;
+    int pitch, x, k, left_x, left_k;
 
-    __device__ Copier(const float* matrix, int pitch, int first_x, int most_x, int first_k, int most_k)
+    __device__ Copier(const float* matrix, int pitch, int first_x, int most_x, int first_k, int most_k) : pitch(pitch)
     {
-        row = threadIdx.x / LANES, column = threadIdx.x % LANES * WIDTH;
-        from = reinterpret_cast<const char*>(matrix + size_t(ALONG_K ? first_x : first_k) * pitch + (ALONG_K ? first_k : first_x) + column);
-        pitch_bytes = 4u * pitch;
-        left_x = most_x - first_x, left_k = most_k - first_k;
+        const int t = threadIdx.x, lane = t % 32, warp = t / 32;
+        x = ALONG_K ? warp / WARPS_K * 4 + lane / 8 : t % ROW * WIDTH;
+        k = ALONG_K ? warp % WARPS_K * 8 + lane % 8 : THREADS < ROW ? 0 : t / ROW;
+        from = ALONG_K ? matrix + size_t(first_x + x) * pitch + first_k + k
+                       : matrix + size_t(first_k + k) * pitch + first_x + x;
+        left_x = most_x - first_x - x, left_k = most_k - first_k - k;
     }
 
-    // Starts the copies of a phase: call it for each of them in turn.
-    __device__ void start(float (*to)[X + PAD])
+    __device__ void start(float (*to)[X + PAD], int phase) const
     {
-        if (left_k >= BK) copy<true>(to);
-        else copy<false>(to);
-        from += ALONG_K ? 4 * BK : BK * size_t(pitch_bytes);
-        left_k -= BK;
-    }
-
-    template <bool WHOLE>
-    __device__ void copy(float (*to)[X + PAD]) const
-    {
+        if (IDLE && (x >= X || k >= BK)) return;
+        const float* const here = from + size_t(phase * BK) * (ALONG_K ? 1 : pitch);
+        const int left = left_k - phase * BK;
 #pragma unroll
-        for (int pass = 0; pass < PASSES; ++pass) {
-            const int down = row + pass * DOWN;
-            if (DOWN > ROWS && down >= ROWS) return;
-            const unsigned inside = ALONG_K ? min(down, left_x - 1) : WHOLE ? down : min(down, left_k - 1);
-            const float* const one = reinterpret_cast<const float*>(from + size_t(inside) * pitch_bytes);
+        for (int dk = 0; dk < BK; dk += AT_ONCE_K)
 #pragma unroll
-            for (int n = 0; n < COPIES; ++n) {
-                const int d = n * LANES * WIDTH;
-                const bool is_k = WHOLE || (ALONG_K ? column + d : down) < left_k;
-                float* const place = ALONG_K ? &to[column + d][down] : &to[down][column + d];
-                if (WIDE)
-                    copy_quad(place, one + d, is_k ? max(min(left_x - column - d, 4), 0) : 0);
+            for (int dx = 0; dx < X; dx += AT_ONCE_X) {
+                const float* const one = ALONG_K ? here + size_t(unsigned(dx)) * unsigned(pitch) + dk
+                                                 : here + size_t(unsigned(dk)) * unsigned(pitch) + dx;
+                float* const place = &to[k + dk][x + dx];
+                if (WIDTH == 4)
+                    copy_quad(place, one, dk < left ? max(min(left_x - dx, 4), 0) : 0);
                 else
-                    copy_float(place, one + d, is_k && (ALONG_K || column + d < left_x));
+                    copy_float(place, one, dk < left && dx < left_x);
             }
-        }
     }
 };

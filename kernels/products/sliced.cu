@@ -63,7 +63,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 sgemm_sliced(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, float* __restrict__ C,
              int M, int N, int K, int ldc, long long stride_c, float alpha, float beta, int splits, int by_ticket, char* __restrict__ workspace)
 {
-    let_next_launch_start();
 #include "ring.cuh"
 
     const Tile tile(M, N, splits);

@@ -63,7 +63,6 @@ sgemm_streamed(const __grid_constant__ TensorMap map_a, const __grid_constant__ 
 {
     const int rows_in_tiles = (rows + BM - 1) / BM * BM, M = batch * rows_in_tiles;
     const OfBatch A{map_a, rows_in_tiles}, B{map_b, rows_in_tiles};
-    let_next_launch_start();
     wait_for_last_launch();
     if (threadIdx.x == 0) {
         int* const counter = reinterpret_cast<int*>(workspace) + WORKERS;

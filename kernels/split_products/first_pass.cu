@@ -19,7 +19,6 @@ split_first_pass(const float* A, const float* B, int M, int N, int K, int lda, i
 {
     const Operands operands({A, B, M, N, K, lda, ldb, workspace, zero_bytes, begin_a, begin_b, pitch_a, pitch_b});
     let_next_launch_start();
-    wait_for_last_launch();
     if (blockIdx.x > 0)
         operands.first_pass<false>(blockIdx.x - 1);
     else if (!samples_suffice(operands.a, operands.b) && threadIdx.x == 0)

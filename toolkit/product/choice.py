@@ -20,7 +20,7 @@ from analysis.problem import FLOAT_BYTES
 from kernels import paths, split_paths
 from kernels.path_times import OLDEST, plan_for
 from kernels.paths import PathLaunch, Plan
-from kernels.product import MOST_PITCH, Product, side_by_side
+from kernels.product import Product, side_by_side
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.product.operands import WIDEST_BYTES, Layout, Operand
 from toolkit.product.recipe import (
@@ -39,6 +39,7 @@ from toolkit.rungs.arguments import L2_PROMOTION_BYTES
 COPY_FILE, COPY_ENTRY = "strided_copy.cu", "strided_copy"
 COPY_TILE, COPY_THREADS = 32, 256  # rows and columns of a tile, threads of a block
 MOST_COPY_BLOCKS = 2**16  # each takes several tiles then
+MOST_LEADING = 2**31 - 1  # int in the kernels
 COMPILERS = 4  # that run side by side
 OLDEST_OF_EARLY_STARTS = 90  # architectures whose launches may overlap
 
@@ -118,7 +119,7 @@ def _place(
 ) -> _Place:
     is_taken = (
         operand.is_plain
-        and operand.leading <= MOST_PITCH
+        and operand.leading <= MOST_LEADING
         and _is_apart(operand, batches)
         and not (is_output and operand.is_transposed)
     )
@@ -228,7 +229,7 @@ def _step(
         block=(launch.block, 1, 1),
         shared_bytes=launch.dynamic_shared_bytes,
         arguments=tuple(map(converted, launch.arguments)),
-        waits_itself=may_start_early,
+        waits_itself=may_start_early and launch.waits_itself,
     )
 
 

@@ -20,9 +20,7 @@ def test_launches_may_start_early_from_sm_90_on(device, may_start_early):
     assert [step.waits_itself for step in steps] == [may_start_early]
 
 
-PRODUCTS = [
-    path.name for folder in FOLDERS[:2] for path in sorted((ROOT / "kernels" / folder).glob("*.cu"))
-]
+PRODUCTS = [path.name for path in sorted((ROOT / "kernels" / FOLDERS[0]).glob("*.cu"))]
 
 
 @pytest.mark.parametrize("file", PRODUCTS)
@@ -32,6 +30,5 @@ def test_every_kernel_waits_for_the_launch_before_it(file):
     assert kernels
     for body in kernels:
         wait = body.index("wait_for_last_launch();")
-        assert body.index("let_next_launch_start();") < wait
         before = re.sub(r"const auto \w+ = \[&\].*?\n    \};\n", "", body[:wait], flags=re.DOTALL)
         assert not re.search(r"\bC\[|\bstart\(|atomicAdd|__ld|__st|operands\.\w*pass", before)
