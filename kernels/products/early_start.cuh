@@ -8,3 +8,11 @@ __device__ void wait_for_last_launch() { asm volatile("griddepcontrol.wait;" :::
 __device__ void let_next_launch_start() {}
 __device__ void wait_for_last_launch() {}
 #endif
+
+// Blocks that start early take the places that are free, which is not even where this kernel has some blocks on each SM:
+// 261 x 6382 x 167 took 41 instead of 28 us on an H200. They come in time for launches of few blocks, on SMs of their own.
+constexpr int FEW_BLOCKS = 64;
+__device__ void let_next_launch_start_beside_few_blocks()
+{
+    if (gridDim.x * gridDim.y * gridDim.z <= FEW_BLOCKS) let_next_launch_start();
+}

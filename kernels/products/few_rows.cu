@@ -50,6 +50,7 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
     constexpr int STEP = B_ALONG_K || QUADS ? 1 : 32;
 
     float sum[ROWS][COLUMNS] = {};
+    let_next_launch_start_beside_few_blocks();
     wait_for_last_launch();
     for (int chunk = begin; chunk < end; chunk += DEPTH) {
         const int depth = min(DEPTH, end - chunk);

@@ -68,6 +68,7 @@ sgemm_short_k(const float* __restrict__ A, const float* __restrict__ B, float* _
     const int lane = threadIdx.x % 32, own_row = threadIdx.x / 32 * ROWS;
 
     float sum[ROWS][COLUMNS] = {};
+    let_next_launch_start_beside_few_blocks();
     wait_for_last_launch();
     Tile<A_ALONG_K, BM, PAD_A> of_a;
     Tile<B_ALONG_K, BN, PAD_B> of_b;
