@@ -124,7 +124,9 @@ class Modules:
             dynamic_shared_bytes=launch.dynamic_shared_bytes,
         )
         arguments = [as_bytes(one, addresses, factors) for one in launch.arguments]
-        return self.loaded[key(launch)].prepared(launch.entry, geometry, arguments, stream)
+        return self.loaded[key(launch)].prepared(
+            launch.entry, geometry, arguments, stream, waits_itself=launch.waits_itself
+        )
 
 
 def as_bytes(argument: Any, addresses: dict[str, int], factors: dict[str, float]) -> bytes:

@@ -41,6 +41,7 @@ from kernels.tilings import BULK_DEPTH
 OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and with bulk copies
 MOST_SPLITS, MOST_SPLITS_OF_FEW_ROWS = 64, 128
 STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
+BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few_rows.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 SHORT_DEPTH = 16  # of a phase of short_k.cu
 DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
@@ -73,6 +74,7 @@ class Constants:
     few_sm_bytes_per_clock: float = 36.4
     few_row_clocks: float = 507.0  # per row of a block: its part of A, and its sums
     few_share_of_peak: float = 0.401
+    few_exposed: float = 0.03  # share of a block's work that reading does not hide
     short_clocks: float = 2620.0
     short_phase_clocks: float = 644.0
     short_share_of_peak: float = 0.276
@@ -196,11 +198,17 @@ def candidates(
         _weigh_few_rows(found, machine, product, constants)
     if product.k <= MOST_SHORT_K:
         _weigh_short_k(found, machine, product, constants)
-    if machine.has_bulk:  # first those that leave most others out
-        packing = _packing_s(machine, product, constants)
-        _weigh_streams(found, machine, product, constants, packing)
-        _weigh_tiles(found, machine, product, constants, _BULK, packing, is_pruned)
-    _weigh_tiles(found, machine, product, constants, _ANY, 0.0, is_pruned)
+    any_rows, bulk_rows = _TABLES if constants is CONSTANTS else _tables(constants)
+    memory_s = product.matrix_bytes / machine.dram
+    start_s = constants.launch_s + constants.first_clocks / machine.clock_hz
+    more = _more_clocks(product, constants)
+    bounds = _bounds(machine, product, any_rows, start_s, more, memory_s)
+    if machine.has_bulk:
+        packing_s = _packing_s(machine, product, constants)
+        _weigh_streams(found, machine, product, constants, packing_s)
+        start_s += packing_s
+        bounds += _bounds(machine, product, bulk_rows, start_s, (0.0, 0.0), memory_s)
+    _weigh_tiles(found, machine, product, constants, bounds, memory_s, is_pruned)
     return found
 
 
@@ -208,43 +216,85 @@ def _capability(device: Device) -> int:
     return int(device.sm_arch.removeprefix("sm_"))
 
 
-def _work(tile: tuple[Any, ...]) -> float:
-    work: float = tile[0]
-    return work
-
-
 def _seconds(candidate: Candidate) -> float:
     return candidate[0]
 
 
-def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], suffix: str) -> list[Any]:
-    """What an estimate needs of each tile, in the order in which it is unpacked.
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """What the estimates need of a tile. Clocks are those of a block, and of one k of it."""
 
-    Clocks are of one k.
-    """
-    found = []
-    for tile in tiles:
-        rate = RATES.get(tile.name + suffix) or RATES[tile.name]
-        found.append(
-            (
-                make,
-                tile,
-                tile.bm,
-                tile.bn,
-                tile.bk,
-                (tile.bk if tile.is_bulk else CHUNK * tile.slices),  # of which k is a multiple
-                tile.bm * tile.bn,
-                tile.slices if tile.slices > 1 else 0,
-                rate.alone / tile.bk,
-                rate.together / tile.bk / rate.blocks,
-                rate.blocks,
-            )
+    make: Callable[..., Plan]
+    tile: Tile
+    bk: int
+    step: int  #: of which the K of a block without splits is a multiple
+    alone: float  #: clocks of a k of a block that has its SM for itself
+    resident: int  #: blocks that fit on an SM
+    adding: float  #: clocks to add the sums of one split
+
+
+# Rows and columns of a tile, clocks of a block, of a k of it with others beside it, and the rest.
+_Row = tuple[int, int, float, float, _Loop]
+
+
+def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants) -> list[_Row]:
+    is_bulk = make is sliced
+    found: list[_Row] = []
+    for tile, scale in zip(tiles, c.bulk_rates if is_bulk else c.any_rates, strict=True):
+        rate = (RATES.get(f"{tile.name} bulk") if is_bulk else None) or RATES[tile.name]
+        elements = tile.bm * tile.bn
+        slices = tile.slices if tile.slices > 1 else 0
+        each = c.bulk_block_clocks if is_bulk else c.block_clocks
+        each += elements * (c.store_clocks + c.slice_clocks * slices)
+        loop = _Loop(
+            make=make,
+            tile=tile,
+            bk=tile.bk,
+            step=tile.bk if is_bulk else CHUNK * tile.slices,
+            alone=scale * rate.alone / tile.bk,
+            resident=rate.blocks,
+            adding=FLOAT_BYTES * elements / c.ticket_bytes_per_clock,
         )
+        together = scale * rate.together / tile.bk / rate.blocks
+        found.append((tile.bm, tile.bn, each, together, loop))
     return found
 
 
-_ANY = _rows(ANY_TILES, any_layout, "")
-_BULK = _rows(BULK_TILES, sliced, " bulk")
+def _tables(c: Constants) -> tuple[list[_Row], list[_Row]]:
+    return _rows(ANY_TILES, any_layout, c), _rows(BULK_TILES, sliced, c)
+
+
+_TABLES = _tables(CONSTANTS)
+
+# The least time, tiles, clocks of a block, more clocks of a k than predicted, clocks of a k with
+# others beside it, the time before the loop, and the rest.
+_Bound = tuple[float, int, float, float, float, float, _Loop]
+
+
+def _bounds(
+    machine: _Machine,
+    product: Product,
+    rows: list[_Row],
+    start_s: float,
+    more_of_sides: tuple[float, float],
+    memory_s: float,
+) -> list[_Bound]:
+    """For each tile the least time that it can take: all SMs are busy, or memory is."""
+    m, n, k, batch = product.m, product.n, product.k, product.batch
+    clocks_per_s = machine.sms * machine.clock_hz
+    more_a, more_b = more_of_sides
+    found: list[_Bound] = []
+    for bm, bn, each, together, loop in rows:
+        more = bm * more_a + bn * more_b
+        tiles, of_k = -(-m // bm) * -(-n // bn) * batch, together + more
+        busy_s = tiles * (each + k * of_k) / clocks_per_s
+        least_s = start_s + (busy_s if busy_s > memory_s else memory_s)
+        found.append((least_s, tiles, each, more, of_k, start_s, loop))
+    return found
+
+
+def _least(bound: _Bound) -> float:
+    return bound[0]
 
 
 def _weigh_tiles(
@@ -252,8 +302,8 @@ def _weigh_tiles(
     machine: _Machine,
     product: Product,
     c: Constants,
-    rows: list[Any],
-    packing_s: float,
+    bounds: list[_Bound],
+    memory_s: float,
     is_pruned: bool,
 ) -> None:
     """Add an estimate for each tile and number of splits, of the quickest loops first.
@@ -261,52 +311,41 @@ def _weigh_tiles(
     Blocks of an SM share its time. The SMs run turns of as many blocks as fit, and a last one of
     fewer, in which a block cannot be faster than alone.
     """
-    m, n, k, batch = product.m, product.n, product.k, product.batch
-    sms, clock_hz = machine.sms, machine.clock_hz
-    is_bulk = rows is _BULK
-    start_s = c.launch_s + packing_s + c.first_clocks / clock_hz
-    memory_s = product.matrix_bytes / machine.dram
+    k, sms, clock_hz = product.k, machine.sms, machine.clock_hz
     best = min(map(_seconds, found), default=inf) if is_pruned else inf
-    block_clocks = c.bulk_block_clocks if is_bulk else c.block_clocks
-    more_a, more_b = (0.0, 0.0) if is_bulk else _more_clocks(product, c)
-    least = []  # clocks with all SMs busy
-    for row, scale in zip(rows, c.bulk_rates if is_bulk else c.any_rates, strict=True):
-        _, _, bm, bn, _, _, elements, slices, _, shared, _ = row
-        more = bm * more_a + bn * more_b
-        each = block_clocks + elements * (c.store_clocks + c.slice_clocks * slices)
-        tiles = -(-m // bm) * -(-n // bn) * batch
-        work = tiles * (each + k * (scale * shared + more))
-        least.append((work, tiles, each, more, scale, row))
     if is_pruned:
-        least.sort(key=_work)
-    for work, tiles, each, more, scale, row in least:
-        if start_s + work / sms / clock_hz >= best or start_s + memory_s >= best:
+        bounds.sort(key=_least)
+    for least_s, tiles, each, more, of_k, start_s, loop in bounds:
+        if least_s >= best:
             break
-        make, tile, _, _, bk, step, elements, _, alone, shared, resident = row
+        tile, bk, resident = loop.tile, loop.bk, loop.resident
         if tile.shared_bytes > machine.shared_bytes:
             continue
-        alone, shared = scale * alone + more, scale * shared + more
+        alone = loop.alone + more
         slots, phases = sms * resident, -(-k // bk)
         for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
             blocks = tiles * splits
-            depth = -(-k // step) * step if splits == 1 else -(-phases // splits) * bk
+            if splits == 1:
+                depth, ticket_clocks, second_s = -(-k // loop.step) * loop.step, 0.0, 0.0
+            elif splits <= MOST_TICKETED:
+                depth, second_s = -(-phases // splits) * bk, 0.0
+                ticket_clocks = c.ticket_clocks + splits * loop.adding
+            else:
+                depth, ticket_clocks = -(-phases // splits) * bk, 0.0
+                bytes_of_sums = 2 * FLOAT_BYTES * blocks * tile.bm * tile.bn
+                second_s = c.second_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
+            if least_s + second_s >= best:
+                continue
             turns, rest = divmod(blocks, slots)
-            clocks = turns * resident * (each + depth * shared)
+            clocks = ticket_clocks + turns * resident * (each + depth * of_k)
             if rest:
                 together = -(-rest // sms)
-                rate = together * shared
+                rate = together * of_k
                 clocks += together * each + depth * (rate if rate > alone else alone)
-            seconds = start_s
-            if splits > MOST_TICKETED:
-                bytes_of_sums = 2 * FLOAT_BYTES * blocks * elements
-                seconds += c.second_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
-            elif splits > 1:
-                bytes_of_sums = splits * FLOAT_BYTES * elements
-                clocks += c.ticket_clocks + bytes_of_sums / c.ticket_bytes_per_clock
             busy_s = clocks / clock_hz
-            seconds += busy_s if busy_s > memory_s else memory_s
+            seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:
-                found.append((seconds, make, (tile, splits)))
+                found.append((seconds, loop.make, (tile, splits)))
                 best = seconds if is_pruned else best
 
 
@@ -377,9 +416,9 @@ def _weigh_few_rows(
     rows = next(n for n in ROWS_OF_FEW_ROWS if n >= min(product.m, product.n))
     groups = ceil_div(max(product.m, product.n), columns) * product.batch
     numbers = set()
-    for wanted in (1, machine.sms, 2 * machine.sms, 3 * machine.sms, 4 * machine.sms):
+    for blocks_of_sm in BLOCKS_OF_FEW_ROWS:
         most = min(ceil_div(product.k, 2 * LEAST_DEPTH), MOST_SPLITS_OF_FEW_ROWS)
-        splits = max(1, min(wanted // groups, most))
+        splits = max(1, min(blocks_of_sm * machine.sms // groups, most))
         depth = ceil_div(ceil_div(product.k, splits), LEAST_DEPTH) * LEAST_DEPTH
         numbers.add((ceil_div(product.k, depth), depth))
     for splits, depth in numbers:
@@ -394,7 +433,8 @@ def _weigh_few_rows(
         if splits > 1:
             sums = splits * FLOAT_BYTES * columns * rows
             clocks += c.ticket_clocks + sums / c.ticket_bytes_per_clock
-        seconds = max(clocks / machine.clock_hz, product.matrix_bytes / machine.dram)
+        busy_s = clocks / machine.clock_hz
+        seconds = max(busy_s, product.matrix_bytes / machine.dram) + c.few_exposed * busy_s
         found.append((c.launch_s + seconds, few_rows, (splits, depth)))
 
 

@@ -79,7 +79,7 @@ class PathLaunch:
     dynamic_shared_bytes: int
     arguments: tuple[Argument, ...]
     #: True if the kernel waits for the launch before it by griddepcontrol.wait, so that its blocks
-    #: may start while that one ends.
+    #: may start while that one ends (sm_90 and later).
     waits_itself: bool = False
 
     @property
@@ -132,6 +132,7 @@ def any_layout(product: Product, tile: Tile, splits: int) -> Plan:
         grid=(tiles * splits, 1, product.batch),
         block=tile.threads,
         dynamic_shared_bytes=tile.shared_bytes,
+        waits_itself=True,
         arguments=(
             *(Pointer("A"), Pointer("B"), Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k)),
@@ -187,6 +188,7 @@ def _sums(
         grid=(tiles * tile.quads, 1, product.batch),
         block=tile.threads,
         dynamic_shared_bytes=0,
+        waits_itself=True,
         arguments=(
             Pointer("C"),
             *map(np.int32, (product.m, product.n, product.ldc)),
@@ -227,6 +229,7 @@ def few_rows(product: Product, splits: int, depth: int) -> Plan:
         grid=(blocks, splits, product.batch),
         block=256,
         dynamic_shared_bytes=0,
+        waits_itself=True,
         arguments=(
             *(*operands, Pointer("C")),
             *map(np.int32, (rows, columns, product.k, small_row, small_k, large.pitch)),
@@ -259,6 +262,7 @@ def short_k(product: Product, thread_rows: int, thread_columns: int) -> Plan:
         grid=(ceil_div(product.m, bm) * ceil_div(product.n, bn), 1, product.batch),
         block=256,
         dynamic_shared_bytes=0,
+        waits_itself=True,
         arguments=(
             *(Pointer("A"), Pointer("B"), Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k)),
@@ -322,6 +326,7 @@ def _packed(product: Product, begin: int) -> _Packed:
         grid=(sum(tiles), 1, product.batch),
         block=256,
         dynamic_shared_bytes=0,
+        waits_itself=True,
         arguments=(*arguments, np.int32(tiles[0])),
     )
     return _Packed(
@@ -390,6 +395,7 @@ def sliced(product: Product, tile: Tile, splits: int) -> Plan:
         grid=(tiles * splits, 1, product.batch),
         block=tile.threads,
         dynamic_shared_bytes=tile.shared_bytes,
+        waits_itself=True,
         arguments=(
             *(map_a, map_b, Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k, product.ldc)),
@@ -427,6 +433,7 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
         grid=(tiles - shared + (workers if shared else 0), 1, 1),
         block=STREAMED_THREADS,
         dynamic_shared_bytes=streamed_bytes(thread_rows),
+        waits_itself=True,
         arguments=(
             *(map_a, map_b, Pointer("C")),
             *map(np.int32, (product.m, product.n, product.k, product.ldc, product.batch)),

@@ -73,6 +73,7 @@ struct Stage {
 };
 
 #include "asynchronous.cuh"
+#include "early_start.cuh"
 #include "results.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -95,6 +96,8 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
 
     const Copier<A_ALONG_K, A_QUADS, BM> copier_a(A, lda, first_row, M, begin * BK, K);
     const Copier<B_ALONG_K, B_QUADS, BN> copier_b(B, ldb, first_col, N, begin * BK, K);
+    let_next_launch_start_beside_few_blocks();
+    wait_for_last_launch();
     // a group of copies for each phase, of none if there is no such phase
     const auto start = [&](int phase) {
         if (phase < phases) {

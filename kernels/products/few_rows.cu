@@ -30,6 +30,8 @@ constexpr int DEPTH = ROWS < 8 ? 2048 / ROWS : 512;  // columns of A in shared m
 constexpr int UNROLL = ROWS > 4 ? 4 : 8;                  // k of a thread at a time
 constexpr int PASSES = !QUADS ? 1 : ROWS > 4 ? 2 : 4;      // over the lanes of a warp, at a time
 
+#include "early_start.cuh"
+
 // C at row `row` and column `col` is C[row * c_row + col * c_col], A at (row, k) is A[row * a_row + k * a_k].
 extern "C" __global__ void __launch_bounds__(THREADS, ROWS > 4 ? 2 : 3)
 sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C, int M, int N, int K,
@@ -48,13 +50,15 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
     constexpr int STEP = B_ALONG_K || QUADS ? 1 : 32;
 
     float sum[ROWS][COLUMNS] = {};
+    let_next_launch_start_beside_few_blocks();
+    wait_for_last_launch();
     for (int chunk = begin; chunk < end; chunk += DEPTH) {
         const int depth = min(DEPTH, end - chunk);
         __syncthreads();
         for (int x = t; x < ROWS * DEPTH; x += THREADS) {
             // along the stored rows of A: k if a_k is 1, else the row
             const int row = a_k == 1 ? x / DEPTH : x % ROWS, k = a_k == 1 ? x % DEPTH : x / ROWS;
-            rows[row][k] = row < M && k < depth ? A[size_t(row) * a_row + size_t(chunk + k) * a_k] : 0.0f;
+            rows[row][k] = row < M && k < depth ? __ldca(A + size_t(row) * a_row + size_t(chunk + k) * a_k) : 0.0f;
         }
         __syncthreads();
         if constexpr (B_ALONG_K) {
@@ -76,7 +80,7 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
                             if (!inside && col + c < N)
 #pragma unroll
                                 for (int q = 0; q < 4; ++q)
-                                    if (here + q < depth) b[u][c][q] = from[q];
+                                    if (here + q < depth) b[u][c][q] = __ldca(from + q);
                         } else {
                             b[u][c][0] = inside ? __ldcs(from) : 0.0f;
                         }
@@ -105,7 +109,7 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
                         if (!inside && k + u < depth)
 #pragma unroll
                             for (int c = 0; c < 4; ++c)
-                                if (col + c < N) b[u][c] = from[c];
+                                if (col + c < N) b[u][c] = __ldca(from + c);
                     } else {
 #pragma unroll
                         for (int c = 0; c < COLUMNS; ++c)

@@ -12,12 +12,16 @@
 
 constexpr int THREADS = 256, TILE = 64, PAD = 1;
 
+#include "early_start.cuh"
+
 extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_pack(const float* __restrict__ from_a, float* __restrict__ to_a, int rows_a, int columns_a, int pitch_a, int to_pitch_a,
            int transposed_a, long long stride_a, long long to_stride_a, const float* __restrict__ from_b, float* __restrict__ to_b, int rows_b, int columns_b,
            int pitch_b, int to_pitch_b, int transposed_b, long long stride_b, long long to_stride_b, int tiles_a)
 {
     __shared__ float tile[TILE][TILE + PAD];
+    let_next_launch_start();
+    wait_for_last_launch();
     const bool is_a = int(blockIdx.x) < tiles_a;
     const long long stride = is_a ? stride_a : stride_b;
     if (stride == 0 && blockIdx.z > 0) return;  // all products share it

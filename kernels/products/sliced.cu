@@ -43,6 +43,7 @@ constexpr bool DEALT_OUT = true;  // quads of sums, to slices: rung 17
 
 #include "sliced.cuh"
 #include "results.cuh"
+#include "early_start.cuh"
 
 // The tiles of A and B at (row, k) and (k, column) of matrix blockIdx.z go to `stage`; `barrier` counts
 // their bytes. A matrix that all products share has one in its map, at 0.
@@ -69,6 +70,7 @@ sgemm_sliced(const __grid_constant__ TensorMap A, const __grid_constant__ Tensor
     const int t = threadIdx.x, slice = t / SLICE, warp = t % SLICE / 32;
 #include "place.cuh"
 
+    wait_for_last_launch();
 #include "sliced_loop.cuh"
 
 #pragma unroll

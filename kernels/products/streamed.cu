@@ -35,6 +35,7 @@ constexpr int COPIERS = 0;  // rung 19
 constexpr bool ROWS_ANYWHERE = true;
 
 #include "bulk.cuh"
+#include "early_start.cuh"
 
 // Matrices of a batch lie below each other, each in whole tiles: `rows` are those of one. Its number is the third
 // coordinate of the tensor maps, 0 in a map of a matrix that all products share.
@@ -62,6 +63,7 @@ sgemm_streamed(const __grid_constant__ TensorMap map_a, const __grid_constant__ 
 {
     const int rows_in_tiles = (rows + BM - 1) / BM * BM, M = batch * rows_in_tiles;
     const OfBatch A{map_a, rows_in_tiles}, B{map_b, rows_in_tiles};
+    wait_for_last_launch();
     if (threadIdx.x == 0) {
         int* const counter = reinterpret_cast<int*>(workspace) + WORKERS;
         extern __shared__ __align__(1024) char ring_of_tiles[];

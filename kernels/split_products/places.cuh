@@ -33,6 +33,4 @@ struct Places {
     }
 };
 
-// Launches of a product overlap: blocks of the next one start as those of this one end, and wait before they read.
-__device__ void let_next_launch_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-__device__ void wait_for_last_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+#include "early_start.cuh"

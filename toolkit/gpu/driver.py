@@ -17,6 +17,7 @@ from contextlib import suppress
 from ctypes import (
     addressof,
     byref,
+    c_char,
     c_char_p,
     c_int,
     c_size_t,
@@ -46,6 +47,7 @@ from toolkit.launch.tensor_map import (
 
 # cuda.h
 MAX_DYNAMIC_SHARED_BYTES = 8
+PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_...
 OUT_OF_MEMORY = 2
 
 # Parameters of functions of the driver: i int, u unsigned, p pointer or handle, q 64 bits, B byte.
@@ -185,11 +187,12 @@ class LoadedModule:
         stream: int = 0,
         *,
         cooperative: bool = False,
+        waits_itself: bool = False,
     ) -> Callable[[], None]:
         """A function that launches a kernel.
 
         `parameters` are the bytes of each, in order; `stream` is the driver's handle of one, 0 for
-        the default one.
+        the default one. A kernel that waits by itself may start early (`EarlyLaunch`).
         """
         function = c_void_p()
         driver().call("cuModuleGetFunction", byref(function), self._module, kernel.encode())
@@ -201,11 +204,55 @@ class LoadedModule:
         extents = (*geometry.grid, *geometry.block, dynamic)
         name = "cuLaunchCooperativeKernel" if cooperative else "cuLaunchKernel"
         rest = (stream, pointers) if cooperative else (stream, pointers, None)
+        early = EarlyLaunch(extents) if waits_itself else None
 
         def launch(kept: object = kept) -> None:  # lives as long as this, for the pointers
-            driver().call(name, function, *extents, *rest)
+            if early is None:
+                driver().call(name, function, *extents, *rest)
+            elif status := early(function, *extents, *rest):
+                raise driver().error("cuLaunchKernelEx", status)
 
         return launch
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute, whose value is a union of 64 bytes."""
+
+    _fields_ = (("id", c_int), ("pad", c_int), ("value", c_int), ("rest", c_char * 60))
+
+
+class _Configuration(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        *((f"{one}_{axis}", c_uint32) for one in ("grid", "block") for axis in "xyz"),
+        ("shared_bytes", c_uint32),
+        ("stream", c_void_p),
+        ("attributes", c_void_p),
+        ("attribute_count", c_uint32),
+    )
+
+
+class EarlyLaunch:
+    """cuLaunchKernelEx, called as cuLaunchKernel, of blocks that may start while the launch before
+    it on the stream ends (programmatic dependent launch).
+
+    The kernel waits by itself, with griddepcontrol.wait, before it touches global memory. Needs
+    sm_90.
+    """
+
+    def __init__(self, geometry: Sequence[int]) -> None:
+        self._attribute = _Attribute(id=PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
+        self._configuration = _Configuration(
+            *geometry, attributes=addressof(self._attribute), attribute_count=1
+        )
+        self._place = c_void_p(addressof(self._configuration))
+        self._call: Callable[..., int] = driver().cuLaunchKernelEx
+
+    def __call__(self, function: c_void_p, *others: Any) -> int:
+        *_, stream, arguments, extra = others
+        self._configuration.stream = stream
+        return self._call(self._place, function, arguments, extra)
 
 
 class StoredMap:

@@ -41,6 +41,7 @@ COPY_TILE, COPY_THREADS = 32, 256  # rows and columns of a tile, threads of a bl
 MOST_COPY_BLOCKS = 2**16  # each takes several tiles then
 MOST_LEADING = 2**31 - 1  # int in the kernels
 COMPILERS = 4  # that run side by side
+OLDEST_OF_EARLY_STARTS = 90  # architectures whose launches may overlap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +82,9 @@ def recipe_for(layout: Layout, device: Device, precision: Precision = "fp32") ->
         for one in copied
     ]
     factors = _AS_IT_IS if c.is_copy else _OF_CALL
+    may_start_early = int(device.sm_arch.removeprefix("sm_")) >= OLDEST_OF_EARLY_STARTS
     for launch, image in zip(plan.launches, images, strict=True):
-        steps.append(_step(launch, image, buffers, factors))
+        steps.append(_step(launch, image, buffers, factors, may_start_early))
     if c.is_copy:
         copy, output = (c.buffer, c.operand), (c.caller, c.original)
         steps.append(_copying(copier, copy, output, batches, _OF_CALL))
@@ -200,6 +202,7 @@ def _step(
     image: bytes,
     buffers: dict[str, Buffer],
     factors: dict[str, Argument],
+    may_start_early: bool,
 ) -> Step:
     def converted(one: paths.Argument) -> Argument:
         if isinstance(one, paths.Pointer):
@@ -226,7 +229,7 @@ def _step(
         block=(launch.block, 1, 1),
         shared_bytes=launch.dynamic_shared_bytes,
         arguments=tuple(map(converted, launch.arguments)),
-        waits_itself=launch.waits_itself,
+        waits_itself=may_start_early and launch.waits_itself,
     )
 
 

@@ -6,13 +6,9 @@ A `Prepared` belongs to one thread: its arguments are in memory that each call c
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
 from ctypes import (
     addressof,
-    c_char,
     c_float,
-    c_int,
-    c_uint32,
     c_uint64,
     c_void_p,
     create_string_buffer,
@@ -21,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.gpu.driver import StoredMap, driver
+from toolkit.gpu.driver import EarlyLaunch, StoredMap, driver
 from toolkit.launch.tensor_map import MapTiling
 from toolkit.product.device import (
     MOST_KEPT_BYTES,
@@ -33,8 +29,6 @@ from toolkit.product.device import (
     zero,
 )
 from toolkit.product.recipe import COPIES, Factor, Map, Pointer, Recipe, Step, Value
-
-PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_...
 
 Addresses = dict[str, int]
 
@@ -112,9 +106,9 @@ class _PreparedStep:
         geometry = (*step.grid, *step.block, step.shared_bytes)
         self._fixed = (c_void_p(function), *map(ctypes.c_uint, geometry))
         self._places = c_void_p(addressof(places))
-        self._call: Callable[..., int] = driver().cuLaunchKernel
+        self._name, self._call = "cuLaunchKernel", driver().cuLaunchKernel
         if step.waits_itself:
-            self._call = _EarlyLaunch(geometry)
+            self._name, self._call = "cuLaunchKernelEx", EarlyLaunch(geometry)
 
     def _place(self, argument: Pointer | Map | Factor | Value) -> int:
         """Address of the memory from which the driver takes an argument."""
@@ -142,43 +136,7 @@ class _PreparedStep:
         for one, buffer, offset_bytes in self._maps:
             one.encode(addresses[buffer] + offset_bytes)
         if status := self._call(*self._fixed, stream, self._places, None):
-            raise driver().error("cuLaunchKernel", status)
-
-
-class _Attribute(ctypes.Structure):
-    """CUlaunchAttribute, whose value is a union of 64 bytes."""
-
-    _fields_ = (("id", c_int), ("pad", c_int), ("value", c_int), ("rest", c_char * 60))
-
-
-class _Configuration(ctypes.Structure):
-    """CUlaunchConfig."""
-
-    _fields_ = (
-        *((f"{one}_{axis}", c_uint32) for one in ("grid", "block") for axis in "xyz"),
-        ("shared_bytes", c_uint32),
-        ("stream", c_void_p),
-        ("attributes", c_void_p),
-        ("attribute_count", c_uint32),
-    )
-
-
-class _EarlyLaunch:
-    """cuLaunchKernelEx, called as cuLaunchKernel, of blocks that may start while the launch before
-    it on the stream ends."""
-
-    def __init__(self, geometry: Sequence[int]) -> None:
-        self._attribute = _Attribute(id=PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
-        self._configuration = _Configuration(
-            *geometry, attributes=addressof(self._attribute), attribute_count=1
-        )
-        self._place = c_void_p(addressof(self._configuration))
-        self._call: Callable[..., int] = driver().cuLaunchKernelEx
-
-    def __call__(self, function: c_void_p, *others: Any) -> int:
-        *_, stream, arguments, extra = others
-        self._configuration.stream = stream
-        return self._call(self._place, function, arguments, extra)
+            raise driver().error(self._name, status)
 
 
 def _tiling(one: Map) -> MapTiling:

@@ -12,11 +12,10 @@ from ctypes import POINTER, c_char_p, c_int, c_uint64, c_void_p, cast, memmove, 
 import numpy as np
 
 from toolkit import TensorMap, simulate
-from toolkit.gpu.driver import KINDS, SIGNATURES
+from toolkit.gpu.driver import KINDS, SIGNATURES, _Attribute, _Configuration
 from toolkit.launch.launch import buffers_of
 from toolkit.machine_code.kernel import read_kernel
 from toolkit.product.device import _ATTRIBUTES
-from toolkit.product.prepared import _Attribute, _Configuration
 
 H200 = {
     **{16: 132, 38: 60 * 2**20, 37: 6144, 39: 2048, 82: 65536, 81: 233472, 8: 49152, 97: 232448},
@@ -41,7 +40,7 @@ class MadeUpGpu:
         self.capturing, self.executes = set(), True
         self.fails = {}  # name of a function: status
         self.stream_ids, self.identifiers = {}, 0
-        self.launch_contexts = []
+        self.launch_contexts, self.launch_streams = [], []
         for name, signature in SIGNATURES.items():
             kinds = [KINDS[kind] for kind in signature]
             setattr(self, name, ctypes.CFUNCTYPE(c_int, *kinds)(self._entry(name)))
@@ -210,8 +209,9 @@ class MadeUpGpu:
         memmove(at, len(self.maps).to_bytes(128, "little"), 128)
 
     def launch_kernel(self, function, *rest):
-        grid, block, shared, _, parameters = rest[:3], rest[3:6], rest[6], rest[7], rest[8]
+        grid, block, shared, stream, parameters = rest[:3], rest[3:6], rest[6], rest[7], rest[8]
         self.launch_contexts.append(self.context)
+        self.launch_streams.append(stream or 0)
         if not self.executes:
             return
         image, name = self.handles[function - 1]

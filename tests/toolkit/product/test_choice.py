@@ -1,0 +1,34 @@
+"""The launches that a call makes of the plan of a product."""
+
+import re
+
+import pytest
+
+from analysis.devices import find_device
+from kernels.paths import FOLDERS, source_of
+from toolkit.product.choice import recipe_for
+from toolkit.product.operands import Layout, Operand
+from validation import ROOT
+
+KERNEL = re.compile(r"__global__.*?\n\{\n(.*?)\n\}", re.DOTALL)
+
+
+@pytest.mark.parametrize(("device", "may_start_early"), [("h200", True), ("a100-80gb", False)])
+def test_launches_may_start_early_from_sm_90_on(device, may_start_early):
+    one = Operand(9, 9, 9, 1, 0, 16)
+    steps = recipe_for(Layout(one, one, one, 1), find_device(device)).steps
+    assert [step.waits_itself for step in steps] == [may_start_early]
+
+
+PRODUCTS = [path.name for path in sorted((ROOT / "kernels" / FOLDERS[0]).glob("*.cu"))]
+
+
+@pytest.mark.parametrize("file", PRODUCTS)
+def test_every_kernel_waits_for_the_launch_before_it(file):
+    """In the order of the text: nothing is copied, loaded or stored before the wait."""
+    kernels = KERNEL.findall(source_of(file))
+    assert kernels
+    for body in kernels:
+        wait = body.index("wait_for_last_launch();")
+        before = re.sub(r"const auto \w+ = \[&\].*?\n    \};\n", "", body[:wait], flags=re.DOTALL)
+        assert not re.search(r"\bC\[|\bstart\(|atomicAdd|__ld|__st|operands\.\w*pass", before)
