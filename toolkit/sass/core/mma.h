@@ -21,4 +21,7 @@ enum { MMA_OF_A = 0, MMA_OF_B = 8, MMA_OF_C = 16, MMA_OF_D = 24, MMA_ROWS = 32, 
 
 static inline u32 mma_field(const Ins *i, u32 shift) { return (u32)(i->imm >> shift) & 0xff; }
 
+/* Ins.flags, but of MMA_DOUBLE: nobody asks for the sums, they are not computed. */
+enum { MMA_NO_VALUES = 256 };
+
 int is_mma(const Ins *i);
