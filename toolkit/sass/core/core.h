@@ -305,9 +305,8 @@ typedef struct Bulk Bulk;
 /* Whose counts, accesses and streams a block's are. */
 typedef struct { u64 block; Worker *keeper; } Kept;
 
-/* Where all threads were, for how many rounds that is compared with later ones, and of which of them; and the
- * registers at the first round in which it recurred. */
-typedef struct { u64 changes, places, registers; u32 rounds, most, recurred; } Watch;
+/* A state of all threads, for how many rounds it is compared with later ones, and of which of them. */
+typedef struct { u64 changes, places, registers; u32 rounds, most; } Watch;
 
 /* One thread of the host that runs blocks, with all that is its own. */
 struct Worker {

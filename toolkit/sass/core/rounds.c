@@ -127,8 +127,8 @@ static u64 registers_of_all(Worker *c) {
 }
 
 /* True if the running threads loop forever: if their state recurs without a change of memory in between, it always
- * will. Their places are kept for twice as many rounds each time. Where they recur, the registers, of which there are
- * many, are kept too and compared with those of the next time. */
+ * will. It is compared with one that is kept for twice as many rounds each time. Registers, of which there are many,
+ * are only looked at where the threads are at the same places, and not while a copy is left: it may be made at any time. */
 int in_vain(Worker *c) {
     Watch *watch = &c->watch;
     if (c->changes != watch->changes) {
@@ -136,14 +136,12 @@ int in_vain(Worker *c) {
         return 0;
     }
     const u64 places = places_of_all(c);
-    if (watch->rounds && places == watch->places) {
-        const u64 registers = registers_of_all(c);
-        if (watch->recurred && registers == watch->registers) return 1;
-        if (!watch->recurred) watch->registers = registers;
-        watch->recurred = 1;
-    }
+    const int may_recur = watch->rounds && places == watch->places, is_kept = watch->rounds + 1 >= watch->most;
+    const u64 registers = !c->bulk_count && (may_recur || is_kept) ? registers_of_all(c) : 0;
+    if (may_recur && registers == watch->registers) return 1;
     if (++watch->rounds < watch->most) return 0;
-    *watch = (Watch){.changes = c->changes, .places = places, .rounds = 1, .most = 2 * watch->most};
+    *watch = (Watch){.changes = c->changes, .places = places, .registers = registers, .rounds = 1,
+                     .most = 2 * watch->most};
     return 0;
 }
 
