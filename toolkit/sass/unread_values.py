@@ -47,7 +47,7 @@ def without_unread_sums(flow: Flow) -> Lowered:
 
 
 class _Reach:
-    """What the sums of a program reach; `decides`: a branch, an address, or printed text.
+    """What the sums of a program reach; `decides`: a branch, a guard, an address, or printed text.
 
     Registers and predicates are bits of a number: first the slots, then the predicates.
     """
@@ -82,25 +82,26 @@ class _Reach:
     def _after(self, row: _Row, reached: int) -> int:
         """What the sums have reached after an instruction."""
         guarded = bool(row.guard & reached)
+        self.decides |= guarded  # lanes whose guard is true are counted
         sources = {k for k, slots in enumerate(row.read) if slots & reached}
         reads = bool(sources) or bool(row.predicates_read & reached)
         if row.name in NO_VALUES:
-            self.decides |= guarded or (row.name == "GMMA" and DATA_SOURCE in sources)
+            self.decides |= row.name == "GMMA" and DATA_SOURCE in sources
             return reached | row.written
         if row.is_control:
-            self.decides |= guarded or reads or row.name == "CALL_SYSTEM"
+            self.decides |= reads or row.name == "CALL_SYSTEM"
             return reached
         if row.is_memory:
-            reads = self._through_memory(row, sources, guarded)
-        if guarded or reads:
+            reads = self._through_memory(row, sources)
+        if reads:
             return reached | row.written
         return reached & ~row.replaced
 
-    def _through_memory(self, row: _Row, sources: set[int], guarded: bool) -> bool:
+    def _through_memory(self, row: _Row, sources: set[int]) -> bool:
         """True if what an operation of memory returns may depend on sums."""
         stores_data = row.name in _STORES or row.name == "ATOMIC"
         of_address = {k for k in sources if k < DATA_SOURCE or not stores_data}
-        self.decides |= guarded or bool(of_address)
+        self.decides |= bool(of_address)
         if stores_data and sources - of_address:
             self._spaces |= row.spaces
         if row.is_copy and self._spaces & {SHARED, GLOBAL}:
