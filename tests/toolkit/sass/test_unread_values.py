@@ -95,10 +95,10 @@ def test_sums_that_decide_are_computed(body):
 def test_sums_that_guards_depend_on_are_computed():
     """Lanes whose guard is true are counted, also of arithmetic."""
     kernel = compiled("""
-        float kept = d.y;
+        float y = d.y;
         asm volatile("{.reg .pred p; setp.gt.f32 p, %1, 0f3F800000; @p sin.approx.f32 %0, %0;}"
-            : "+f"(kept) : "f"(d.x));
-        out[threadIdx.x] = kept;
+            : "+f"(y) : "f"(d.x));
+        out[threadIdx.x] = y;
     """)
     flow = flow_of(kernel)
     assert without_unread_sums(flow) is flow.lowered
