@@ -311,7 +311,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "UNEQUAL": _UNEQUAL,
         "LATER": measured("recorded SMs of blocks on an H200, beside the constant"),
     },
-    "toolkit/sass/unread_values.py": {"PRODUCT NO_VALUES DATA_SOURCE SUMS_SOURCE": _LAYOUT},
+    "toolkit/sass/unread_values.py": {"NO_VALUES DATA_SOURCE _PREDICATES": _LAYOUT},
     "toolkit/sass/waits.py": {"LONGEST WORD_BYTES WIDEST_RESULT _WRITTEN": _LAYOUT},
 }
 # Numbers that have no name: the text in which they stand, each in parentheses.

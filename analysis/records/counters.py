@@ -13,9 +13,10 @@ counters of a launch, and `by_line` to those of each source line. For warp instr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -422,6 +423,13 @@ OF_HALF_PRECISION = _those(lambda one: one.only_with == "half precision")
 COUNTERS = _those(lambda one: one.of is not None and one.only_with is None)
 
 
+_COUNTED = (
+    *("executed", "threads", "predicated", "requests", "sectors", "wavefronts", "conflict_free"),
+    *("ideal", "taken", "divergent", "reissued", "reissued_threads", "refused"),
+)
+_counted = attrgetter(*_COUNTED)
+
+
 def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
     """Sums of the counters over instructions: every name in `COUNTERS`, including zeros.
 
@@ -438,7 +446,27 @@ def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
         **(OF_BULK_COPIES if has_bulk else {}),
         **(OF_TENSOR_CORES if has_products else {}),
     }
-    return {name: sum(map(c.of, listed)) for name, c in named.items() if c.of is not None}
+    merged = _merged(listed)
+    return {name: sum(map(c.of, merged)) for name, c in named.items() if c.of is not None}
+
+
+def _merged(instructions: Iterable[InstructionCounts]) -> list[InstructionCounts]:
+    """Sums of instructions that count for the same counters, which are linear in the counts.
+
+    The text of an instruction matters to counters of matrix products and of half precision alone.
+    """
+    kinds: dict[tuple[str, str, object, object], list[InstructionCounts]] = {}
+    for i in instructions:
+        text_matters = i.opcode in _ON_TENSOR_CORES or half_operations(i.opcode, i.text)
+        kind = (i.opcode, i.text if text_matters else "", i.space, i.action)
+        kinds.setdefault(kind, []).append(i)
+    return [one if not others else _sum((one, *others)) for one, *others in kinds.values()]
+
+
+def _sum(alike: Sequence[InstructionCounts]) -> InstructionCounts:
+    columns = zip(*map(_counted, alike), strict=True)
+    counts: dict[str, Any] = dict(zip(_COUNTED, map(sum, columns), strict=True))
+    return replace(alike[0], **counts)
 
 
 def of_traffic(traffic: Traffic) -> dict[str, int]:

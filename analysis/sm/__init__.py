@@ -103,7 +103,7 @@ class Numbers:
     #: conflicts; also of STS, SHFL, LDSM and mbarriers. Read by analysis/sm/load_store.c, by
     #: analysis/sm/mbarriers.c for a bulk copy that fetches nothing, and by
     #: toolkit/execution/in_time.py for blocks that wait for each other. analysis/timing/effects.py
-    #: and analysis/timing/gap.py set it to 2, for the time without waiting for shared memory.
+    #: sets it to 2, for the time without waiting for shared memory.
     shared_latency: int
     l1_latency: int
     l2_latency: int

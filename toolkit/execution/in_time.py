@@ -38,6 +38,15 @@ CLOCKS_OF_POLLS = 0.53
 # A launch that executes more is not followed to its end: about 10 s of a core.
 MOST_INSTRUCTIONS = 60_000_000
 _SWAPS = {"CAS", "CAST", "EXCH"}
+# Arithmetic units, and opcodes of others, whose instructions no other warp can observe. What loads
+# of shared memory find is ordered by barriers, or by mbarriers, which are not among them.
+_ARITHMETIC = {Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.FP64}
+_PRIVATE = {
+    *("LDS", "LDSM", "SHFL", "MOV", "SEL", "IADD3", "LOP3", "LEA", "SHF", "PRMT", "ISETP"),
+    *("FSETP", "PLOP3", "FMNMX", "MUFU", "I2F", "F2F", "F2FP", "HMMA", "IMMA"),
+    *("IABS", "VIMNMX", "LDC", "ULDC", "R2UR", "NOP", "PMTRIG"),
+    *("UMOV", "UIADD3", "ULOP3", "ULEA", "USHF", "UISETP"),
+}
 _AT_L2 = ("LD", "LDG", "ATOM", "ATOMG", "RED", "REDG")
 
 
@@ -73,6 +82,7 @@ def with_warps_in_time(
     of_shared = [one.opcode in ("LDS", "ATOMS") for one in kernel.instructions]
     found["of_unit"] = np.where(of_shared, round(TICKS * CLOCKS_OF_SHARED), 0)
     found["is_of_sm"] = of_shared
+    found["is_private"] &= ~np.array(of_shared)
     return replace(bound, paces=found, quantum=TICKS * QUANTUM_OF_SHARED)
 
 
@@ -119,6 +129,10 @@ def paces(kernel: Kernel, constants: SmConstants, clock_hz: float) -> NDArray[np
                 of_unit[index] = CLOCKS_OF_POLLS
         elif instruction.opcode == "ATOMS":
             latency[index] = c.shared_atomic_latency
+    found["is_private"] = [
+        (unit in _ARITHMETIC or one.opcode in _PRIVATE) and not clocks
+        for one, unit, clocks in zip(kernel.instructions, code["unit"], of_unit, strict=True)
+    ]
     for name, clocks in (("stall", stall), ("latency", latency), ("of_unit", of_unit)):
         found[name] = np.rint(TICKS * clocks)
     return found

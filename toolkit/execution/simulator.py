@@ -116,7 +116,8 @@ class Simulator:
         )
         bound = replace(bound, notes_requests=True)
         if not self.outputs:
-            bound = replace(bound, lowered=without_unread_sums(bound.lowered))
+            flow = Flow(translated.linked.instructions, bound.lowered)
+            bound = replace(bound, lowered=without_unread_sums(flow))
         if self.outputs:
             check_buffers(cubin.name, bound)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):

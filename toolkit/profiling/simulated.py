@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import PurePath
 
 from analysis.comparison.agreement import machine_accesses
@@ -71,14 +72,16 @@ def listing(
         file=variant.file,
         source=variant.source,
         sass=tuple(one.text for one in instructions),
-        lines=tuple(_own_line(one, variant) for one in instructions),
+        lines=tuple(_own_lines(instructions, variant)),
     )
 
 
-def _own_line(instruction: InstructionCounts, variant: Variant) -> int:
-    """Line of an instruction in the rung's own file, 0 if it belongs to none."""
-    file, line = instruction.charged or ("", 0)
-    return line if PurePath(file).name in (variant.file, PYCUDA_FILE) else 0
+def _own_lines(instructions: Sequence[InstructionCounts], variant: Variant) -> Iterator[int]:
+    """Line of each instruction in the rung's own file, 0 if it belongs to none."""
+    own = cache(lambda file: PurePath(file).name in (variant.file, PYCUDA_FILE))
+    for one in instructions:
+        file, line = one.charged or ("", 0)
+        yield line if own(file) else 0
 
 
 def line_counters(

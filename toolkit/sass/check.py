@@ -297,6 +297,8 @@ def _way(
     return way[::-1]
 
 
+# Opcodes that order accesses, or copy without being an operation of `Access`.
+_ORDERING = {"LDGSTS", "LDGDEPBAR", "DEPBAR", "MEMBAR", "FENCE"}
 _OF_PRODUCTS = {
     "GMMA": "CHECK_GMMA",
     "GMMA_ARRIVE": "CHECK_GMMA_ARRIVE",
@@ -329,9 +331,16 @@ def _watched_program(translated: Translated) -> Lowered:
         for plain, checked in (_OF_PRODUCTS.items() if _checks_products(translated) else ())
     }
     unwatched = {LOCAL} if in_cluster or follows_shared_memory(translated) else {LOCAL, SHARED}
-    for index, instruction in enumerate(instructions):
+    accesses = {core.operations()[access]: access for access in Access}
+    for index, (instruction, operation) in enumerate(
+        zip(instructions, program["op"].tolist(), strict=True)
+    ):
+        is_watched = operation in accesses or operation in products
+        if not (is_watched or instruction.opcode in _ORDERING or instruction.address in together):
+            continue
         row = program[index]
-        _watch_access(row, index, instructions, unwatched, CLUSTER if in_cluster else 0)
+        name = accesses.get(operation)
+        _watch_access(row, name, index, instructions, unwatched, CLUSTER if in_cluster else 0)
         _watch_synchronisation(row, instruction)
         row["op"] = products.get(int(row["op"]), row["op"])
         if products and instruction.opcode == "FENCE" and "ASYNC" in instruction.modifiers:
@@ -345,10 +354,14 @@ def _watched_program(translated: Translated) -> Lowered:
 
 
 def _watch_access(
-    row: Any, index: int, instructions: Sequence[Instruction], unwatched: Set[int], flags: int
+    row: Any,
+    name: str | None,
+    index: int,
+    instructions: Sequence[Instruction],
+    unwatched: Set[int],
+    flags: int,
 ) -> None:
     operations, instruction = core.operations(), instructions[index]
-    name = next((x for x in Access if operations[x] == row["op"]), None)
     if name is not None and int(row["flags"] >> SPACE_SHIFT & 7) not in unwatched:
         row["op"] = operations[Access[name]]
         row["reserved"] = flags | (RELAXED if _is_relaxed(index, instructions) else 0)

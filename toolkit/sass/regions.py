@@ -25,6 +25,7 @@ from toolkit.sass.isa.registry import Lowered
 OF_PREDICATE, ALL_SHARED, ALL_LOCAL = 0x40000000, 0x50000000, 0x50000001  # of origins.h
 ALL_LANES = 0xFFFFFFFF
 _ALL_PREDICATES = [*range(PT), *range(PT + 1, UPT)]
+_INDIRECT = {"BRX", "BRXU", "JMX", "JMXU"}
 _STORES = {
     "STORE",
     "MATRIX_STORE",
@@ -133,6 +134,22 @@ class Flow:
         """Entry points of the functions that these instructions call directly."""
         return {self._callees[pc] for pc in pcs if pc in self._callees}
 
+    @cached_property
+    def paths(self) -> list[list[int]]:
+        """Instructions that a lane may execute after each one, also in and after functions."""
+        after_calls = [pc + 1 for pc, one in enumerate(self.instructions) if one.opcode == "CALL"]
+        found = list[list[int]]()
+        for pc, one in enumerate(self.instructions):
+            following = self._successors[pc]
+            if one.opcode == "RET":
+                following = [*following, *after_calls]
+            elif pc in self._callees:
+                following = [*following, self._callees[pc]]
+            elif one.opcode == "CALL" or one.opcode in _INDIRECT:
+                following = list(range(self._end))
+            found.append([after for after in following if after < self._end])
+        return found
+
     @property
     def _end(self) -> int:
         return len(self.instructions)
@@ -182,7 +199,7 @@ class Flow:
                 return [*following, target] if target is not None else list(range(self._end + 1))
             case "EXIT" | "RET" | "KILL" | "BPT":
                 return [*following, self._end]
-            case "BRX" | "BRXU" | "JMX" | "JMXU":
+            case indirect if indirect in _INDIRECT:
                 return [*following, *self._places]
         return [pc + 1]
 

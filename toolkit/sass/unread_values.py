@@ -1,16 +1,18 @@
 """Whether counters may depend on the sums of matrix products.
 
 Most kernels only store what they multiply. Then counters are the same whatever the sums are, and an
-execution whose outputs nobody asked for need not compute them. The sums are followed through
-registers, predicates and memory, whatever path code takes; memory is shared, local or global as a
-whole.
+execution whose outputs nobody asked for need not compute them. The sums are followed along all
+paths of the code through registers and predicates: a register that is written anew no longer holds
+sums. Uniform registers, which lanes on different paths share, and memory (shared, local or global
+as a whole) keep what was ever in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -19,87 +21,116 @@ from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import POOL, PREDICATE_DISCARD, PREDICATE_NOT, PT, UPT
 from toolkit.sass.isa.memory import GENERIC, GLOBAL, LOCAL, SHARED, SPACE_SHIFT
 from toolkit.sass.isa.registry import Lowered
+from toolkit.sass.regions import Flow
 
-NO_VALUES = 256  # GMMA_NO_VALUES of gmma.h
-PRODUCT, SUMS_SOURCE, DATA_SOURCE = "GMMA", 0, 2
+# Flags of products whose sums are not computed: GMMA_NO_VALUES of gmma.h, MMA_NO_VALUES of mma.h.
+NO_VALUES = {"GMMA": 1 << 8, **dict.fromkeys(("MMA", "MMA_INTEGER", "MMA_BITS"), 1 << 8)}
+DATA_SOURCE = 2
 # Operations of memory that have an address in sources 0 and 1 and data in source 2 on.
 _LOADS = {"LOAD", "MATRIX_LOAD"}
 _STORES = {"STORE", "MATRIX_STORE", "STORE_ASYNC"}
 _ALL_SPACES = frozenset({SHARED, LOCAL, GLOBAL})
+_PREDICATES = [*range(PT), *range(PT + 1, UPT)]
 
 
-def without_unread_sums(lowered: Lowered) -> Lowered:
+def without_unread_sums(flow: Flow) -> Lowered:
     """The program, in which products have no values if no counter depends on them."""
-    products = lowered.program["op"] == core.operations()[PRODUCT]
-    if not products.any() or _Reach(lowered).decides:
+    lowered = flow.lowered
+    flags = {core.operations()[name]: flag for name, flag in NO_VALUES.items()}
+    products = np.isin(lowered.program["op"], list(flags))
+    if not products.any() or _Reach(flow).decides:
         return lowered
     program = lowered.program.copy()
-    program["flags"][products] |= NO_VALUES
+    for operation, flag in flags.items():
+        program["flags"][program["op"] == operation] |= flag
     return replace(lowered, program=program)
 
 
 class _Reach:
-    """What the sums of a program reach; `decides`: a branch, an address, or printed text."""
+    """What the sums of a program reach; `decides`: a branch, a guard, an address, or printed text.
 
-    def __init__(self, lowered: Lowered) -> None:
-        self.slots, self.predicates, self.spaces = set[int](), set[int](), set[int]()
+    Registers and predicates are bits of a number: first the slots, then the predicates.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        program = np.ascontiguousarray(flow.lowered.program)
+        slots = flow.lowered.slots
+        uniform = range(flow.lowered.first_uniform, slots)
+        uniform_predicates = range(slots + PT + 1, slots + UPT)
+        self._uniform = _bits([*uniform, *uniform_predicates])
+        self._rows = [_Row(row, program[k:].ctypes.data, slots) for k, row in enumerate(program)]
         self.decides = False
-        program = np.ascontiguousarray(lowered.program)
-        rows = [_Row(row, program[k:].ctypes.data) for k, row in enumerate(program)]
-        before = -1
-        while not self.decides and before != (size := self._size()):
-            before = size
-            for row in rows:
-                self._follow(row)
+        self._anywhere, self._spaces = 0, set[int]()  # uniform registers, and memory
+        before = None
+        while not self.decides and before != (known := (self._anywhere, len(self._spaces))):
+            before = known
+            self._follow_paths(flow.paths)
 
-    def _size(self) -> int:
-        return len(self.slots) + len(self.predicates) + len(self.spaces)
+    def _follow_paths(self, paths: Sequence[Sequence[int]]) -> None:
+        reached: list[int | None] = [None] * len(self._rows)  # before each instruction
+        reached[0], pending = 0, [0]
+        while pending and not self.decides:
+            pc = heappop(pending)
+            found = self._after(self._rows[pc], (reached[pc] or 0) | self._anywhere)
+            self._anywhere |= found & self._uniform
+            for following in paths[pc]:
+                already = reached[following]
+                if already is None or found & ~already:
+                    reached[following] = found | (already or 0)
+                    heappush(pending, following)
 
-    def _follow(self, row: _Row) -> None:
-        guarded = row.guard in self.predicates
-        sources = [k for k, slots in enumerate(row.read) if not self.slots.isdisjoint(slots)]
-        reads = bool(sources) or not self.predicates.isdisjoint(row.predicates_read)
-        if row.name == PRODUCT:
-            self.decides |= guarded or DATA_SOURCE in sources
-            self._reach(row)
-            return
+    def _after(self, row: _Row, reached: int) -> int:
+        """What the sums have reached after an instruction."""
+        guarded = bool(row.guard & reached)
+        self.decides |= guarded  # lanes whose guard is true are counted
+        sources = {k for k, slots in enumerate(row.read) if slots & reached}
+        reads = bool(sources) or bool(row.predicates_read & reached)
+        if row.name in NO_VALUES:
+            self.decides |= row.name == "GMMA" and DATA_SOURCE in sources
+            return reached | row.written
         if row.is_control:
-            self.decides |= guarded or reads or row.name == "CALL_SYSTEM"
-            return
+            self.decides |= reads or row.name == "CALL_SYSTEM"
+            return reached
         if row.is_memory:
-            stores_data = row.name in _STORES or row.name == "ATOMIC"
-            of_address = {k for k in sources if k < DATA_SOURCE or not stores_data}
-            self.decides |= guarded or bool(of_address)
-            if stores_data and set(sources) - of_address:
-                self.spaces |= row.spaces
-            if not self.spaces.isdisjoint(row.spaces) and row.name not in _STORES:
-                self._reach(row)
-            if row.is_copy and self.spaces & {SHARED, GLOBAL}:
-                self.spaces |= {SHARED, GLOBAL}
-            return
-        if guarded or reads:
-            self._reach(row)
+            reads = self._through_memory(row, sources)
+        if reads:
+            return reached | row.written
+        return reached & ~row.replaced
 
-    def _reach(self, row: _Row) -> None:
-        self.slots.update(row.written)
-        self.predicates.update(row.predicates_written)
+    def _through_memory(self, row: _Row, sources: set[int]) -> bool:
+        """True if what an operation of memory returns may depend on sums."""
+        stores_data = row.name in _STORES or row.name == "ATOMIC"
+        of_address = {k for k in sources if k < DATA_SOURCE or not stores_data}
+        self.decides |= bool(of_address)
+        if stores_data and sources - of_address:
+            self._spaces |= row.spaces
+        if row.is_copy and self._spaces & {SHARED, GLOBAL}:
+            self._spaces |= {SHARED, GLOBAL}
+        return not self._spaces.isdisjoint(row.spaces) and row.name not in _STORES
 
 
 class _Row:
     """One instruction of a program, as far as values go through it."""
 
-    def __init__(self, row: Any, address: int) -> None:
+    def __init__(self, row: Any, address: int, slots: int) -> None:
         self.name = _names()[int(row["op"])]
         self.is_control = int(row["op"]) >= core.operations()["BRANCH"]
-        self.guard = _predicate(int(row["guard"]))
-        self.read = [set(_slots(row, k, address)) for k in range(core.SOURCES)]
-        self.written = set(_written(row, address))
-        self.predicates_read = {_predicate(int(x)) for x in row["ps"]} - {None}
-        self.predicates_written = {int(x) for x in row["pd"]} - {PREDICATE_DISCARD}
+        guards = [_predicate(int(row["guard"]))]
+        read = [_predicate(int(x)) for x in row["ps"]]
+        written = [int(x) for x in row["pd"] if int(x) != PREDICATE_DISCARD]
+        replaced = written
         if self.name == "R2P":
-            self.predicates_written |= {*range(PT), *range(PT + 1, UPT)}
+            written = [*written, *_PREDICATES]
         if self.name == "P2R":
-            self.predicates_read |= {*range(PT), *range(PT + 1, UPT)}
+            read += _PREDICATES
+        self.guard, self.predicates_read = (
+            _bits(slots + x for x in some if x is not None) for some in (guards, read)
+        )
+        self.read = [_bits(_slots(row, k, address)) for k in range(core.SOURCES)]
+        registers = _bits(_written(row, address))
+        self.written = registers | _bits(slots + x for x in written)
+        # What other lanes or a false guard may leave is not replaced.
+        self.replaced = 0 if self.guard else registers | _bits(slots + x for x in replaced)
         self.is_copy = self.name.startswith(("TENSOR_", "BULK_")) or self.name == "COPY_ASYNC"
         self.is_memory = self.is_copy or self.name in (
             *_LOADS, *_STORES, "ATOMIC", "LOAD_CONSTANT", "TEXTURE", "SURFACE_LOAD",
@@ -113,6 +144,13 @@ class _Row:
             self.spaces = {SHARED}
         if self.name.startswith("MBARRIER") or self.name == "LOAD_CONSTANT":
             self.spaces = set()
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    found = 0
+    for number in numbers:
+        found |= 1 << number
+    return found
 
 
 def _slots(row: Any, k: int, address: int) -> Iterator[int]:

@@ -10,7 +10,11 @@ from analysis.hardware.sm_constants import constants_of
 from analysis.timing.predicted import Effect
 from tests.sampling import exhaustive
 from toolkit import simulate
-from toolkit.launch.launch import Execution
+from toolkit.execution import in_time
+from toolkit.execution.in_time import clocks_of_waits, paces
+from toolkit.execution.simulator import prepared
+from toolkit.launch.launch import Execution, launch_geometry
+from toolkit.machine_code.kernel_source import compile_kernel
 from validation.timing.declared import rng
 from validation.timing.witnesses import LAUNCHES, code, recorded
 
@@ -134,3 +138,41 @@ def test_warps_that_add_to_one_number_in_shared_memory_wait_for_each_other(label
     assert found.predicted is not None
     # without the waits it is 0.31 and 0.15 of the time that an H200 took
     assert found.predicted.time_s == pytest.approx(recorded()[label]["flushed_s"], rel=0.2)
+
+
+RELAY = """
+extern "C" __global__ void relay(float *sums, int *flags, int passes)
+{
+    __shared__ float tile[64];
+    const int b = blockIdx.x, t = threadIdx.x;
+    float sum[8] = {};
+    for (int k = 0; k < passes + b % 3; k++) {
+        tile[t] = k * t;
+        __syncthreads();
+        for (int i = 0; i < 64; i++)
+            for (int j = 0; j < 8; j++) sum[j] += tile[i] * tile[(i + j + t) % 64];
+        __syncthreads();
+    }
+    if (t == 0 && b > 0) while (((volatile int *)flags)[b - 1] == 0) {}
+    __syncthreads();
+    for (int j = 0; j < 8; j++) sums[512 * b + 64 * j + t] = sum[j];
+    __threadfence();
+    __syncthreads();
+    if (t == 0) ((volatile int *)flags)[b] = 1;
+}"""
+
+
+def test_warps_that_run_ahead_of_the_others_wait_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = compile_kernel(RELAY, "relay", target=H200.sm_arch)
+    memory = [np.zeros(512 * SMS, f32), np.zeros(SMS, i32), i32(3)]
+    found = paces(kernel, constants_of(H200), 1.7e9)
+
+    def waited() -> float:
+        _, bound, _ = prepared(kernel, launch_geometry(SMS, 64, 0), memory, device=H200)
+        return clocks_of_waits(bound, kernel, constants_of(H200), 1.7e9)
+
+    ahead = waited()
+    assert found["is_private"].sum() > len(found) / 2
+    found["is_private"] = 0
+    monkeypatch.setattr(in_time, "paces", lambda *given: found)
+    assert waited() == ahead

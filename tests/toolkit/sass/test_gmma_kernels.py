@@ -12,6 +12,7 @@ from toolkit import TensorMap, check, simulate
 from toolkit.execution.simulator import Simulator
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.sass.core import binding as core
+from toolkit.sass.regions import Flow
 from toolkit.sass.translate import translate
 from toolkit.sass.unread_values import NO_VALUES, without_unread_sums
 from validation.wgmma.matrices import FOLDER, product
@@ -69,12 +70,17 @@ def geometry(one):
     )
 
 
+def flow_of(kernel):
+    translated = translate(kernel)
+    return Flow(translated.linked.instructions, translated.lowered)
+
+
 def test_sums_that_nobody_asks_for_are_not_computed_and_counters_stay():
     one = product("plain", 128, 256, 256)
     kernel, given = compiled(one), one.launch["arguments"]
-    program = without_unread_sums(translate(kernel).lowered).program
+    program = without_unread_sums(flow_of(kernel)).program
     products = program["op"] == core.operations()["GMMA"]
-    assert (program["flags"][products] & NO_VALUES).all()
+    assert (program["flags"][products] & NO_VALUES["GMMA"]).all()
     whole, counts = (
         Simulator(outputs=outputs).run(kernel, geometry(one), given) for outputs in (True, False)
     )
@@ -107,8 +113,8 @@ extern "C" __global__ void deciding(const __grid_constant__ TensorMap A, float *
 def test_sums_that_a_branch_depends_on_are_computed():
     options = ["-lineinfo", "-DTYPE_F16", f"-I{FOLDER}"]
     kernel = compile_kernel(DECIDING, "deciding", target="sm_90", options=options)
-    lowered = translate(kernel).lowered
-    assert without_unread_sums(lowered) is lowered
+    flow = flow_of(kernel)
+    assert without_unread_sums(flow) is flow.lowered
     a = np.full((128, 64), -1, dtype=np.float16)
     tile, c = TensorMap(a, (128, 64), swizzle=128), np.zeros(128, dtype=np.float32)
     one = Geometry(grid=(1, 1, 1), block=(128, 1, 1), dynamic_shared_bytes=0)

@@ -139,7 +139,7 @@ typedef struct { u64 executed, longest; } BlockWork;
  * sector just before, LOAD_AFTER_ADD ticks. */
 enum { LOAD_AFTER_ADD = 42 };
 enum { SCOREBOARDS = 6 };
-typedef struct { u32 stall, latency, of_unit; u8 wait, scoreboard, is_of_sm, is_load; } Pace;
+typedef struct { u32 stall, latency, of_unit; u8 wait, scoreboard, is_of_sm, is_load, is_private; } Pace;
 
 /* A bound launch: what all workers share. Read-only while they run, but for `cancel`. */
 typedef struct {
@@ -269,6 +269,7 @@ typedef struct {
     Pass pass;
     u8 *local;           /* [LANES][local_bytes] */
     u64 time, ready[SCOREBOARDS]; /* in ticks: when it goes on, and when results are there (pace.h) */
+    u64 issued;                   /* likewise: its last instruction */
 } Warp;
 
 typedef struct { u32 arrived, expected, red_and, red_or, red_popc; } Barrier;
@@ -308,7 +309,7 @@ typedef struct Bulk Bulk;
 typedef struct { u64 block; Worker *keeper; } Kept;
 
 /* A state of all threads, for how many rounds it is compared with later ones, and of which of them. */
-typedef struct { u64 changes, state; u32 rounds, most; } Watch;
+typedef struct { u64 changes, places, registers; u32 rounds, most; } Watch;
 
 /* One thread of the host that runs blocks, with all that is its own. */
 struct Worker {

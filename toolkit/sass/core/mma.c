@@ -75,7 +75,7 @@ static void put_sums(const Warp *w, const Ins *i, const u32 *sums) {
 }
 
 OPERATION(MMA) {
-    if (!is_whole_warp(core, w, m)) return;
+    if (!is_whole_warp(core, w, m) || i->flags & MMA_NO_VALUES) return;
     u32 x[MOST_A], sums[MOST_SUMS];
     i32 e[2][MOST_A];
     float s[2][MOST_A];
@@ -104,7 +104,7 @@ static void gather_integers(const Warp *w, const Ins *i, int of_b, u32 *x) {
 }
 
 OPERATION(MMA_INTEGER) {
-    if (!is_whole_warp(core, w, m)) return;
+    if (!is_whole_warp(core, w, m) || i->flags & MMA_NO_VALUES) return;
     u32 a[MOST_A], b[MOST_B], sums[MOST_SUMS];
     gather_integers(w, i, 0, a);
     gather_integers(w, i, 1, b);
@@ -115,7 +115,7 @@ OPERATION(MMA_INTEGER) {
 }
 
 OPERATION(MMA_BITS) {
-    if (!is_whole_warp(core, w, m)) return;
+    if (!is_whole_warp(core, w, m) || i->flags & MMA_NO_VALUES) return;
     u32 a[MOST_A], b[MOST_B], sums[MOST_SUMS];
     gather(i, RAW(0), 0, 32, a);
     gather(i, RAW(1), 1, 32, b);

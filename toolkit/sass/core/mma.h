@@ -27,4 +27,7 @@ enum { QUAD_COLUMNS_OF_A = 1, QUAD_ROWS_OF_B = 2, QUAD_HALVES_OF_C = 4, QUAD_STE
 
 static inline u32 mma_field(const Ins *i, u32 shift) { return (u32)(i->imm >> shift) & 0xff; }
 
+/* Ins.flags, but of MMA_DOUBLE: nobody asks for the sums, they are not computed. */
+enum { MMA_NO_VALUES = 256 };
+
 int is_mma(const Ins *i);

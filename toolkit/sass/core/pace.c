@@ -8,20 +8,30 @@
 /* All warps that wait in vain for so many ticks wait forever. */
 static const u64 MOST_IDLE = 1ull << 26;
 
-/* True if a warp can issue before this quantum ends. One that waited for others goes on with it. */
+/* Quanta that a warp may be ahead of the others. Their registers do not fit in a cache: a long turn reads its own once. */
+enum { MOST_AHEAD = 32 };
+
+/* True if a warp can issue before this quantum ends. One that waited for others goes on with it. One that is ahead has
+ * issued what it would issue in this quantum. */
 int is_due(Worker *c, Warp *w) {
     if (w->time < c->now) w->time = c->now;
     if (w->time < c->now + c->launch->quantum) return c->any_due = 1;
-    if (w->time < c->soonest) c->soonest = w->time;
+    if (w->issued >= c->now) c->any_due = 1;
+    else if (w->time < c->soonest) c->soonest = w->time;
     return 0;
 }
 
-/* True if the operands of an instruction are there before this quantum ends. */
+/* True if the operands of an instruction are there before this quantum ends. An instruction that others cannot observe
+ * may also be issued ahead, by a warp that would issue one in each quantum until then. */
 int issues_now(const Worker *c, Warp *w, u32 pc) {
-    const u32 wait = pc < c->launch->length ? c->launch->paces[pc].wait : 0;
+    static const Pace none;
+    const Pace *pace = pc < c->launch->length ? &c->launch->paces[pc] : &none;
+    const u64 quantum = c->launch->quantum;
     for (u32 k = 0; k < SCOREBOARDS; k++)
-        if (wait >> k & 1 && w->ready[k] > w->time) w->time = w->ready[k];
-    return w->time < c->now + c->launch->quantum;
+        if (pace->wait >> k & 1 && w->ready[k] > w->time) w->time = w->ready[k];
+    if (w->time < c->now + quantum) return 1;
+    return pace->is_private && w->groups == 1 && w->issued >= c->now && w->time <= w->issued + quantum &&
+           w->time < c->now + MOST_AHEAD * quantum;
 }
 
 /* Tick at which the L2 slices have completed a request; sectors of one slice queue. Atomic operations of
@@ -48,6 +58,7 @@ static u64 made_at_slices(Worker *c, const Warp *w, const Ins *i, u32 m, const P
 void take_time(Worker *c, Warp *w, const Ins *i, u32 m) {
     const Pace *pace = &c->launch->paces[c->pc];
     u64 made = w->time;
+    w->issued = w->time;
     if (pace->is_of_sm) {
         if (c->unit_free < w->time) c->unit_free = w->time;
         made = c->unit_free += pace->of_unit;

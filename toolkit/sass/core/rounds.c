@@ -101,33 +101,47 @@ static u64 mixed(u64 hash, u64 x) {
     return hash ^ hash >> 32;
 }
 
-/* Hash of the state of all threads. If it recurs without a change of memory in between, it always will. */
-static u64 state_of_all(Worker *c) {
-    const size_t registers = (size_t)c->launch->slots * LANES;
+/* Hash of where all threads are. */
+static u64 places_of_all(Worker *c) {
     u64 hash = c->changes;
     EACH_CLUSTER(first)
     EACH_BLOCK(b, first)
         EACH_WARP(w, b) {
-            for (size_t r = 0; w->groups && r < registers; r++) hash = mixed(hash, w->v[r]);
-            for (u32 r = 0; w->groups && r < PREDICATES; r++) hash = mixed(hash, w->p[r]);
             EACH_GROUP(g, w) hash = mixed(hash, (u64)g->pc << 32 | g->mask);
             if (w->groups) hash = mixed(hash, (u64)w->current << 32 | w->stuck);
         }
     return hash;
 }
 
-/* True if the running threads loop forever: their state is compared with one that is kept for twice as
- * many rounds each time. */
+/* Hash of the registers of all threads. */
+static u64 registers_of_all(Worker *c) {
+    const size_t registers = (size_t)c->launch->slots * LANES;
+    u64 hash = 0;
+    EACH_CLUSTER(first)
+    EACH_BLOCK(b, first)
+        EACH_WARP(w, b) {
+            for (size_t r = 0; w->groups && r < registers; r++) hash = mixed(hash, w->v[r]);
+            for (u32 r = 0; w->groups && r < PREDICATES; r++) hash = mixed(hash, w->p[r]);
+        }
+    return hash;
+}
+
+/* True if the running threads loop forever: if their state recurs without a change of memory in between, it always
+ * will. It is compared with one that is kept for twice as many rounds each time. Registers, of which there are many,
+ * are only looked at where the threads are at the same places, and not while a copy is left: it may be made at any time. */
 int in_vain(Worker *c) {
     Watch *watch = &c->watch;
     if (c->changes != watch->changes) {
         *watch = (Watch){.changes = c->changes, .most = 1};
         return 0;
     }
-    const u64 state = state_of_all(c);
-    if (watch->rounds && state == watch->state) return 1;
+    const u64 places = places_of_all(c);
+    const int may_recur = watch->rounds && places == watch->places, is_kept = watch->rounds + 1 >= watch->most;
+    const u64 registers = !c->bulk_count && (may_recur || is_kept) ? registers_of_all(c) : 0;
+    if (may_recur && registers == watch->registers) return 1;
     if (++watch->rounds < watch->most) return 0;
-    *watch = (Watch){.changes = c->changes, .state = state, .rounds = 1, .most = 2 * watch->most};
+    *watch = (Watch){.changes = c->changes, .places = places, .registers = registers, .rounds = 1,
+                     .most = 2 * watch->most};
     return 0;
 }
 

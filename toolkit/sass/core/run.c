@@ -16,17 +16,25 @@
 /* Shorter where blocks run that wait for others: what they do in vain shows in no counter then. */
 enum { SLICE = 1 << 14, SHORT_SLICE = 1 << 8 };
 
+enum { CACHE_LINE = 64 }; /* bytes */
+
+/* Where blocks run in time, warps take short turns, and their registers have left the cache before the next one. */
+static void prefetch_registers(const Launch *launch, const Warp *w) {
+    for (size_t r = 0; r < (size_t)launch->slots * LANES; r += CACHE_LINE / sizeof *w->v) __builtin_prefetch(w->v + r);
+}
+
 /* Run a warp until all its groups wait or have left, or a slice is over. A warp with several groups
  * goes on for another slice, in which most of them meet, and then up to a branch backward, as every
  * loop has one in which lanes wait for others. */
 ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched, const int is_in_time) {
     const Launch *launch = c->launch;
-    const i64 slice = c->running > 1 ? SHORT_SLICE : SLICE;
+    const i64 slice = c->running > 1 && !is_in_time ? SHORT_SLICE : SLICE;
     i64 left = slice;
     int is_at_loop = 0;
     w->yielded = w->ends_slice = 0;
     if (!w->groups) return;
     if (c->stream) stream_warp(c, w);
+    if (is_in_time) prefetch_registers(launch, w);
     while (w->groups && !c->fault.kind) {
         if (current(w)->state != READY) {
             resume(w);
