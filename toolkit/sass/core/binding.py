@@ -71,7 +71,9 @@ ATOMIC_LINE = dtype_of("u8 line requests parts wholes additions[4]; u4 first las
 WORK = dtype_of("u8 executed longest")
 
 # How long a warp takes for an instruction, in ticks (pace.h).
-PACE = dtype_of("u4 stall latency of_unit; u1 wait scoreboard is_of_sm is_load is_private")
+PACE = dtype_of(
+    "u4 stall latency of_unit; u1 wait scoreboard is_of_sm is_load is_private", align=True
+)
 SCOREBOARDS = 6
 
 # Where a run of executed instructions (STEP) begins that one warp executed.

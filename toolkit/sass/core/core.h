@@ -136,7 +136,7 @@ typedef struct { u64 executed, longest; } BlockWork;
  * result is there, of which `scoreboard` tells (SCOREBOARDS: none). It waits for those in `wait`.
  * `of_unit`: of a slice of L2, for each sector, or with `is_of_sm` of the load/store unit of the SM.
  * `is_load`: lanes with one address are one operation of the slice, and wait for an atomic operation on the
- * sector just before, LOAD_AFTER_ADD ticks. */
+ * sector just before, LOAD_AFTER_ADD ticks. `is_private`: no other warp can observe it. */
 enum { LOAD_AFTER_ADD = 42 };
 enum { SCOREBOARDS = 6 };
 typedef struct { u32 stall, latency, of_unit; u8 wait, scoreboard, is_of_sm, is_load, is_private; } Pace;
