@@ -51,7 +51,8 @@ def forked(before, code, pipe, shows_output):
     The child has the environment and the working directory of this process, and its argument is
     the number of the file `pipe` there.
     """
-    ours, theirs = socket.socketpair()
+    # two messages, the child's number and its end: a stream might deliver both as one
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     silent = os.open(os.devnull, os.O_RDWR)
     shown = (1, 2) if shows_output else (silent, silent)
     request = pickle.dumps((code, os.getpid(), dict(os.environ), Path.cwd()))

@@ -262,12 +262,13 @@ def test_a_device_that_has_no_room_for_a_block_is_told():
     assert found.outputs[0][0] == 127
 
 
-def test_a_block_that_executes_more_than_is_kept_is_told(monkeypatch):
+def test_blocks_of_a_cluster_that_execute_more_than_is_kept_are_told(monkeypatch):
+    """Other blocks are replayed up to a step (test_assumed_times.py)."""
     monkeypatch.setattr(toolkit.execution.predict, "MOST_STEPS", 20)
-    assert (
-        reason(launched(code("copy")))
-        == "the blocks to replay execute more than 20 warp instructions"
-    )
+    source = """extern "C" __global__ __cluster_dims__(2) void copy(float *out, const float *in) {
+        out[blockIdx.x * blockDim.x + threadIdx.x] = in[blockIdx.x * blockDim.x + threadIdx.x];
+    }"""
+    assert reason(launched(source)) == "the blocks to replay execute more than 20 warp instructions"
 
 
 def test_a_block_that_waits_for_others_is_executed_behind_them():
