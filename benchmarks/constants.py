@@ -151,7 +151,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         ),
         "DOUBLES_AT_ONCE": measured("toolkit/microbenchmarks/tensor.py: DMMA, H200"),
     },
-    "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_GAP SHORTENED_FOR_COSTS": _ENOUGH},
+    "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_COSTS": _ENOUGH},
     "analysis/timing/costs.py": {
         "AT_ROOF LEAST_LOST MUCH_LEFT MOST_LINES LEAST_OF_LINE": _ENOUGH,
         "THREADS": technical("cores that replays use"),
