@@ -64,7 +64,7 @@ class _Reach:
         before = None
         while not self.decides and before != (known := (self._anywhere, len(self._spaces))):
             before = known
-            self._follow_paths(flow.paths)
+            self._follow_paths(flow.control.paths)
 
     def _follow_paths(self, paths: Sequence[Sequence[int]]) -> None:
         reached: list[int | None] = [None] * len(self._rows)  # before each instruction
