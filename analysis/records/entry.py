@@ -22,6 +22,7 @@ class EntryGroup(Vocabulary):
     METRIC = "metric"
     COUNTER = "counter"
     OPCODE = "opcode"
+    RESULT = "result"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

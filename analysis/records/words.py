@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from analysis.argument_types import checked
 from analysis.errors import InputError, shortened
-from analysis.records import words_of_code, words_of_stalls, words_of_time
+from analysis.records import words_of_code, words_of_results, words_of_stalls, words_of_time
 from analysis.records.counters import ALL_COUNTERS, CounterClass
 from analysis.records.description import Group, Metric, MetricUnit
 from analysis.records.entry import EntryGroup, WordEntry
@@ -108,6 +108,7 @@ ENTRIES: tuple[WordEntry, ...] = (
     *words_of_time.ENTRIES,
     *words_of_stalls.ENTRIES,
     *words_of_code.ENTRIES,
+    *words_of_results.ENTRIES,
     *_of_metrics(),
 )
 

@@ -313,8 +313,8 @@ def _remedy(remedy: Remedy, unit: tuple[float, str]) -> dict[str, object]:
         "title": remedy.title,  # begins with source code
         "saves": saves and f"{sign}{saves}",
         "tags": [
-            *(f"instead of {number}" for number in remedy.instead_of),
-            *(f"after {number}" for number in remedy.after),
+            *(f"instead of remedy {number}" for number in remedy.instead_of),
+            *(f"after remedy {number}" for number in remedy.after),
         ],
         "about": ". ".join(f"{one[0].upper()}{one[1:]}" for one in told if one),
         "diff": list(_diff(remedy.diff)),

@@ -40,12 +40,12 @@ def remedies_table(remedies: Sequence[Remedy]) -> Table:
 
 
 def title(remedy: Remedy) -> str:
-    """'lines 12, 19: column ^ row; instead of 1'."""
+    """'lines 12, 19: column ^ row; instead of remedy 1'."""
     lines = ", ".join(map(str, remedy.lines[:MOST_LINES]))
     more = ", ..." if len(remedy.lines) > MOST_LINES else ""
     where = f"line{'s' * (len(remedy.lines) > 1)} {lines}{more}: " if remedy.lines else ""
-    related = [f"; instead of {_numbers(remedy.instead_of)}"] * bool(remedy.instead_of)
-    related += [f"; after {_numbers(remedy.after)}"] * bool(remedy.after)
+    related = [f"; instead of remedy {_numbers(remedy.instead_of)}"] * bool(remedy.instead_of)
+    related += [f"; after remedy {_numbers(remedy.after)}"] * bool(remedy.after)
     related += ["; changes rounding"] * remedy.is_rounding
     return f"{where}{remedy.title}{''.join(related)}"
 
