@@ -24,7 +24,7 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True, kw_only=True)
 class CallQueue:
-    """What the protocols need of the library that queues the calls."""
+    """Functions of the library that queues the calls."""
 
     event: Callable[[], Any]  #: makes an event, which has a method `record`
     hold: Callable[[], object]  #: queues a kernel that keeps later ones waiting for milliseconds

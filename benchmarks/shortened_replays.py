@@ -4,7 +4,7 @@
 
 NAME is a launch of benchmarks/report_speed.py, such as sgemm-4096, or a rung at a shape, such as
 tiled:4096, which is simulated as an ordinary kernel. Without names: those of `NAMES`, 6 minutes.
-Prints how times, and the largest step of the gap, change relative to the time of the launch, and
+Prints how times, and the part that changes most, change relative to the time of the launch, and
 the CPU time that replays take. Exits with 1 if times differ by more than `plan_agreement` allows.
 """
 
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME")
     chosen = parser.parse_args(argv)
-    print(f"{'launch':34}{'time':>8}{'step':>8}{'s':>7}{'all, s':>8}  replayed")
+    print(f"{'launch':34}{'time':>8}{'part':>8}{'s':>7}{'all, s':>8}  replayed")
     rows = []
     for name in chosen.names:
         rows.append(compared(name))

@@ -222,7 +222,7 @@ def _seconds(candidate: Candidate) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """What the estimates need of a tile. Clocks are those of a block, and of one k of it."""
+    """Facts on a tile that the estimates need. Clocks are those of a block, and of one k of it."""
 
     make: Callable[..., Plan]
     tile: Tile

@@ -129,7 +129,7 @@ def _is_of_a_machine(text):
 
 
 def _key(entry):
-    """What makes two entries the same request to the compiler."""
+    """Key of an entry, equal for entries that are the same request to the compiler."""
     return json.dumps([entry.get(name) for name in ("name", "kernel", "options", "of", "source")])
 
 

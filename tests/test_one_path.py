@@ -45,7 +45,7 @@ ANSWERS = {}
 
 
 def answer_of(launch, path):
-    """What a path answers: asked once, for all tests of this process."""
+    """Answer of a path, asked once for all tests of this process."""
     if (launch.name, path) not in ANSWERS:
         ANSWERS[launch.name, path] = launch.answers()[path]()
     return ANSWERS[launch.name, path]

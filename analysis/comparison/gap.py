@@ -1,7 +1,6 @@
-"""Steps of the gap from nominal peak to the measured time of a launch.
+"""Steps from the predicted to the measured time of a launch.
 
-A prediction contains the steps to its own time (`Predicted.gap`). The difference to a measurement
-has two parts: the clock that the GPU held, and an unexplained remainder.
+The difference has two parts: the clock that the GPU held, and an unexplained remainder.
 """
 
 from __future__ import annotations

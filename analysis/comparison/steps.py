@@ -321,7 +321,9 @@ def _parts(before: Record, after: Record) -> tuple[Weight, ...]:
 def _steps(before: Record, after: Record) -> tuple[Weight, ...]:
     """A weight per step of the gap of both predictions; none if these begin at different peaks."""
     ours, theirs = before.trusted_prediction, after.trusted_prediction
-    if ours is None or theirs is None or ours.gap_base != theirs.gap_base:
+    if ours is None or theirs is None or not (ours.gap and theirs.gap):
+        return ()
+    if ours.gap_base != theirs.gap_base:
         return ()
     return _weights(ours.parts, theirs.parts, QUANTITY_OF_STEP, is_step=True)
 

@@ -14,7 +14,7 @@ counters of a launch, and `by_line` to those of each source line. For warp instr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
@@ -423,9 +423,11 @@ OF_HALF_PRECISION = _those(lambda one: one.only_with == "half precision")
 COUNTERS = _those(lambda one: one.of is not None and one.only_with is None)
 
 
-_COUNTED = (
-    *("executed", "threads", "predicated", "requests", "sectors", "wavefronts", "conflict_free"),
-    *("ideal", "taken", "divergent", "reissued", "reissued_threads", "refused"),
+# Counts of an instruction; other numbers describe it.
+_COUNTED = tuple(
+    field.name
+    for field in fields(InstructionCounts)
+    if field.type == "int" and field.name not in ("address", "bytes_per_lane")
 )
 _counted = attrgetter(*_COUNTED)
 

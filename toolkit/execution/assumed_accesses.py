@@ -70,7 +70,7 @@ def assumed_accesses(
 
 
 class _Move:
-    """How lines of an array move from block to block."""
+    """Movement of the lines of an array from block to block."""
 
     def __init__(self, first: int, last: int, step: float | None) -> None:
         self.first, self.size, self.step = first, last - first + 1, step

@@ -328,8 +328,8 @@ def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
         )
     elif not follows:
         yield (
-            "racecheck and initcheck did not check shared memory, because blocks of a cluster "
-            "access each other's shared memory in a way that is not followed"
+            "racecheck and initcheck did not check shared memory: they do not follow st.bulk, and "
+            "blocks of a cluster that access each other's shared memory"
         )
 
 

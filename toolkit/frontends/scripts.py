@@ -170,18 +170,20 @@ def _attribute(path: Path, name: str, kernels: list[str]) -> Any:
         if not hasattr(found, part):
             own = [one for one in vars(module) if _is_kernel(vars(module)[one])]
             if not own and not kernels:
-                raise InputError(
-                    f"{path} holds no kernel of Triton, Numba, CuPy, PyCUDA or the CuTe DSL"
-                )
+                raise InputError(f"{path} holds no kernel of {_names_of_front_ends()}")
             raise UnknownNameError(f"kernel in {path}", name, own or kernels)
         found = getattr(found, part)
     if front_end_of(found) is None:
-        *others, last = (one.name for one in front_ends())
         raise InputError(
-            f"{path}:{name} is {type(found).__name__}, which is no kernel of {', '.join(others)} "
-            f"or {last}"
+            f"{path}:{name} is {type(found).__name__}, which is no kernel of "
+            f"{_names_of_front_ends()}"
         )
     return found
+
+
+def _names_of_front_ends() -> str:
+    *others, last = (one.name for one in front_ends())
+    return f"{', '.join(others)} or {last}"
 
 
 def _is_kernel(value: object) -> bool:

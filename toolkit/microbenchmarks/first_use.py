@@ -1,4 +1,4 @@
-"""What a short launch costs: parameters, loads and code that it uses for the first time."""
+"""Costs of a short launch: parameters, loads and code that it uses for the first time."""
 
 from __future__ import annotations
 

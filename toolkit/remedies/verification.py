@@ -54,7 +54,7 @@ class Pages:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Compare what so many of the blocks wrote.
+    """Comparison of what `blocks` of the `of` blocks wrote before and after an edit.
 
     `error`: largest difference relative to the value (to `SMALL` of the largest value of its page
     if that is more); inf for integers, and where only one is finite. `bound`: the most that

@@ -47,7 +47,9 @@ def without_unread_sums(flow: Flow) -> Lowered:
 
 
 class _Reach:
-    """What the sums of a program reach; `decides`: a branch, a guard, an address, or printed text.
+    """Values that the sums of a program reach.
+
+    `decides`: they reach a branch, a guard, an address, or printed text.
 
     Registers and predicates are bits of a number: first the slots, then the predicates.
     """
@@ -64,7 +66,7 @@ class _Reach:
         before = None
         while not self.decides and before != (known := (self._anywhere, len(self._spaces))):
             before = known
-            self._follow_paths(flow.paths)
+            self._follow_paths(flow.control.paths)
 
     def _follow_paths(self, paths: Sequence[Sequence[int]]) -> None:
         reached: list[int | None] = [None] * len(self._rows)  # before each instruction
@@ -80,7 +82,7 @@ class _Reach:
                     heappush(pending, following)
 
     def _after(self, row: _Row, reached: int) -> int:
-        """What the sums have reached after an instruction."""
+        """Return what the sums have reached after an instruction."""
         guarded = bool(row.guard & reached)
         self.decides |= guarded  # lanes whose guard is true are counted
         sources = {k for k, slots in enumerate(row.read) if slots & reached}

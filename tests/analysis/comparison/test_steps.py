@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from analysis.comparison.steps import QUANTITY_OF, Ends, step
 from analysis.problem import parse_shape
 from analysis.records.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
-from analysis.timing.predicted import GapStep, TimeBound
+from analysis.timing.predicted import Cost, Effect, GapStep, TimeBound
 from tests import records_by_hand
 from tests.records_by_hand import counted, measured, occupancy, resources
 
@@ -163,6 +163,13 @@ def test_without_predictions_there_is_no_reason():
     found = step(before, replace(after, predicted=predicted(1.0, L1=1.0)))
     assert [one.quantity for one in found.changes][:2] == ["L1 sectors", "shared wavefronts"]
     assert (found.weights, found.reason, found.basis) == ((), None, None)
+
+
+def test_parts_of_one_time_alone_are_no_reason():
+    costs = (Cost(effect=Effect.BARRIERS, time_s=2.0, alone_s=2.0),)
+    before = record("a", predicted=replace(predicted(2.0, L1=1.0), costs=costs))
+    found = step(before, record("b", predicted=predicted(1.0, L1=1.0)))
+    assert (found.reason, found.basis) == (None, "predicted bounds")
 
 
 def test_nothing_known_is_no_reason():

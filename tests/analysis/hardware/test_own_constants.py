@@ -21,18 +21,15 @@ RUN, ON_AN_H100 = (
     for gpu in ("h200", "h100")
 )
 YOUNGER = (contention, irregular, launch, waiting)
-# later runs of an H200 have the tensor cores, and the mechanisms of decision 114
-OF_TENSOR_CORES, OF_MECHANISMS = (
-    recordings.read(ROOT / f"validation/timing/recorded/{run}_h200.json")["constants"]
-    for run in ("tensor_constants", "mechanisms")
-)
-RUN["constants"] = OF_MECHANISMS | RUN["constants"] | OF_TENSOR_CORES
-# Some benchmarks are younger than one of the two recorded runs
+# a later run of an H200 has the tensor cores
+OF_TENSOR_CORES = recordings.read(ROOT / "validation/timing/recorded/tensor_constants_h200.json")
+RUN["constants"] |= OF_TENSOR_CORES["constants"]
+# Some benchmarks that rules take are younger than one of the two recorded runs
+OF_RULES = {path.partition("/")[0] for rule in RULES.values() for path in rule.results}
+LATER = OF_RULES & {one.name for module in YOUNGER for one in module.BENCHMARKS}
 for run, other in ((RUN, ON_AN_H100), (ON_AN_H100, RUN)):
-    names = {one.name for module in YOUNGER for one in module.BENCHMARKS} - run["constants"].keys()
-    run["constants"] |= {
-        name: other["constants"][name] for name in names & other["constants"].keys()
-    }
+    names = LATER - run["constants"].keys()
+    run["constants"] |= {name: other["constants"][name] for name in names}
 H200, H100, RTX_3090 = (DEVICES[key] for key in ("h200", "h100-sxm", "rtx-3090"))
 BENCHMARKS = {one.name: one for module in MODULES for one in module.BENCHMARKS}
 DOCUMENT = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
@@ -65,8 +62,7 @@ def test_each_constant_has_a_rule_or_a_reason_why_not():
 
 
 def test_rules_take_results_that_the_benchmarks_have():
-    paths = {path for rule in RULES.values() for path in rule.results} - {NOMINAL}
-    assert {path.partition("/")[0] for path in paths} <= BENCHMARKS.keys()
+    assert OF_RULES - {NOMINAL} <= BENCHMARKS.keys()
 
 
 def test_the_recorded_run_gives_about_the_constants_that_ship():
@@ -84,7 +80,7 @@ def test_the_recorded_run_gives_about_the_constants_that_ship():
 
 def test_a_run_of_today_determines_all_of_them():
     found = own_constants(ON_AN_H100, "mine.json", H100)
-    tensor = {k for k, r in RULES.items() if set(r.results) & OF_TENSOR_CORES.keys()}
+    tensor = {k for k, r in RULES.items() if set(r.results) & OF_TENSOR_CORES["constants"].keys()}
     assert set(found.lacks) == tensor  # that run is older than their benchmarks
     assert found.values["write_bytes_per_clock"] == 15.9  # 128 / 8.07
     assert found.values["dram_efficiency"] == 0.91  # 3.050e12 / 3.352e12

@@ -17,7 +17,7 @@ from analysis.traffic import groups, l2, pieces
 from kernels import LADDER
 from tests.processes import ran, said
 from toolkit import native, simulate
-from toolkit.sass import streams
+from toolkit.sass import streams, tensor_maps, textures
 from toolkit.sass.core import binding as core
 from validation import ROOT
 from validation.corpus.random_programs import on_a_gpu
@@ -96,10 +96,13 @@ LAYOUTS = {
     "toolkit/sass/core/entry.c": {
         "Ins": core.INSTRUCTION, "Count": core.COUNT, "Launch": core.CoreLaunch,
         "Fault": core.Fault, "Allocation": core.ALLOCATION, "TracedAccess": core.ACCESS,
-        "Step": cycles.STEP,
-        "Segment": core.SEGMENT, "Stream": core.Stream, "Request": core.REQUEST,
-        "Finding": core.FINDING,
+        "Step": cycles.STEP, "Segment": core.SEGMENT, "Stream": core.Stream,
+        "Request": core.REQUEST, "Finding": core.FINDING, "AtomicLine": core.ATOMIC_LINE,
+        "BlockWork": core.WORK, "Pace": core.PACE, "Bank": core.Bank, "Kept": core.Kept,
+        "Affine": core.AFFINE, "Dependence": core.DEPENDENCE, "Reach": core.REACH,
     },
+    "toolkit/sass/core/texture.c": {"TextureObject": textures.OBJECT},
+    "toolkit/sass/core/bulk_ops.c": {"TensorMap": tensor_maps.DESCRIPTION},
     "analysis/sm/run.c": {
         "Instruction": cycles.INSTRUCTION, "Step": cycles.STEP, "Stream": cycles._STREAM,
         "Job": cycles._JOB, "Machine": cycles._Machine, "Result": cycles._RESULT,
@@ -115,17 +118,49 @@ LAYOUTS = {
 }  # fmt: skip
 
 
+# Fields that have another name in C.
+NAMES_IN_C = {
+    "Fault.instruction": "pc", "Fault.width_bytes": "width", "TensorMap.element_bytes": "element",
+    "TensorMap.data_type": "type", "Instruction.yields": "yield",
+}  # fmt: skip
+
+
+def offsets(layout):
+    """Offset of each field of a structure in Python, by name."""
+    if isinstance(layout, np.dtype):
+        return {name: layout.fields[name][1] for name in layout.names}
+    return {name: getattr(layout, name).offset for name, *_ in layout._fields_}
+
+
 @needs_compiler
 @pytest.mark.parametrize("source", LAYOUTS)
-def test_structures_are_as_long_in_python_as_in_c(source, tmp_path):
-    lengths = {
-        name: getattr(layout, "itemsize", None) or ctypes.sizeof(layout)
-        for name, layout in LAYOUTS[source].items()
-    }
-    checks = [f'_Static_assert(sizeof({name}) == {n}, "{name}");' for name, n in lengths.items()]
-    file = tmp_path / "lengths.c"
+def test_structures_are_laid_out_in_python_as_in_c(source, tmp_path):
+    checks = ["#include <stddef.h>"]
+    for name, layout in LAYOUTS[source].items():
+        length = getattr(layout, "itemsize", None) or ctypes.sizeof(layout)
+        checks.append(f'_Static_assert(sizeof({name}) == {length}, "{name}");')
+        checks += [
+            f'_Static_assert(offsetof({name}, {member}) == {at}, "{name}.{field}");'
+            for field, at in offsets(layout).items()
+            for member in [NAMES_IN_C.get(f"{name}.{field}", field)]
+        ]
+    file = tmp_path / "layouts.c"
     file.write_text("\n".join([f'#include "{ROOT / source}"', *checks]), encoding="utf-8")
     said([*native.compiler(), "-std=c11", "-fsyntax-only", '-DBUILT_FROM=""', file])
+
+
+@pytest.mark.parametrize("module", [core, cycles, groups, l2, pieces, textures, tensor_maps])
+def test_no_structure_of_python_is_without_one_in_c(module):
+    listed = [layout for of_source in LAYOUTS.values() for layout in of_source.values()]
+    declared = {
+        name: layout
+        for name, layout in vars(module).items()
+        if (isinstance(layout, np.dtype) and layout.names)
+        or (isinstance(layout, type) and issubclass(layout, ctypes.Structure))
+        if layout is not ctypes.Structure
+    }
+    assert declared
+    assert [name for name, layout in declared.items() if layout not in listed] == []
 
 
 # What the format of streams has in Python too.
