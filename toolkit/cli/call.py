@@ -43,6 +43,7 @@ from toolkit.launch.setup import LaunchSetup, setup_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
 from toolkit.machine_code.signature import Declared, signature
+from toolkit.machine_code.source_text import SourceFile, included_source
 from toolkit.remedies.find import NONE, Remedies
 from toolkit.rungs.launch import RungLaunch, compile_for
 
@@ -292,13 +293,21 @@ class SimulatedCall:
         cubin = self.execution.cubin
         return cubin.name if cubin else self.call.kernel or ""
 
+    @cached_property
+    def written_in(self) -> SourceFile:
+        """The file that the kernel stands in, which may be a header of the source."""
+        call, kernel = self.call, self.execution.cubin
+        included = included_source(kernel) if kernel and not call.script else None
+        return included or SourceFile(path=call.source.with_name(call.file), text=call.text)
+
     @property
     def declared(self) -> tuple[Declared, ...]:
         """The parameters as the source declares them, none where that is not known."""
         if (code := self.call.code) is not None:
             declared = code.declared or ()
         else:
-            text = self.call.script.kernel.text if self.call.script else self.call.text
+            script = self.call.script
+            text = script.kernel.text if script else self.written_in.text
             declared = signature(text or "", self.kernel) or ()
         return declared if len(declared) == len(self.call.arguments) else ()
 

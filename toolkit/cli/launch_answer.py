@@ -14,7 +14,7 @@ from reports.sections.table import Title, plain_table
 from reports.sections.time_parts import PartClass, parts
 from reports.source_lines import line_text
 from toolkit.cli.argument_syntax import BufferArgument
-from toolkit.cli.call import Call, SimulatedCall
+from toolkit.cli.call import SimulatedCall
 from toolkit.cli.remedies import print_remedies
 from toolkit.cli.terminal import note, out, rich_table, say
 from toolkit.launch.launch import Execution
@@ -68,7 +68,7 @@ def _print_parts(execution: Execution) -> None:
 
 
 def _print_lines(simulated: SimulatedCall, top: int) -> None:
-    call, execution = simulated.call, simulated.execution
+    execution = simulated.execution
     lines = of_lines(one for one in execution.instructions if one.executed)
     out.print()
     if not lines:
@@ -88,7 +88,7 @@ def _print_lines(simulated: SimulatedCall, top: int) -> None:
     titles: list[Title] = [("line", "", True), "source"]
     titles += [(title, per, True) for title, per, _ in columns]
     rows = [
-        [str(place[1]), _shortened(source_line(place, call), room), *cells]
+        [str(place[1]), _shortened(source_line(place, simulated), room), *cells]
         for place, *cells in zip(shown, *(cells for *_, cells in columns), strict=True)
     ]
     out.print(rich_table(plain_table(titles, rows)))
@@ -163,10 +163,11 @@ def _ideal(access: AccessTotal) -> str:
     return text.per_each(access.ideal / access.requests)
 
 
-def source_line(place: Place, call: Call) -> str:
+def source_line(place: Place, simulated: SimulatedCall) -> str:
     """The text of a line; of another file its name, and empty past the end of the source."""
     file, number = place
-    return line_text(call.text, number) if file == call.file else file
+    own = simulated.written_in
+    return line_text(own.text, number) if file == own.name else file
 
 
 def _shortened(code: str, width: int) -> str:

@@ -79,7 +79,7 @@ def _print_details(simulated: SimulatedCall, *, top: int | None) -> None:
     if execution.predicted is not None:
         _print_predicted(execution.predicted, simulated)
     if top is not None:
-        _print_remarks(summed_by_line(execution.instructions), simulated.call)
+        _print_remarks(summed_by_line(execution.instructions), simulated)
 
 
 def _headline(simulated: SimulatedCall) -> Iterator[str]:
@@ -166,19 +166,17 @@ def _print_predicted(predicted: Predicted, simulated: SimulatedCall) -> None:
 # Source lines.
 
 
-def _print_remarks(lines: Sequence[Line], call: Call) -> None:
+def _print_remarks(lines: Sequence[Line], simulated: SimulatedCall) -> None:
+    own = simulated.written_in.name
     for line in lines:
-        for remark in remarks(line) if _is_own(line, call) else ():
+        for remark in remarks(line) if line.file == own else ():
             say(f": {remark}", "bold", lead=f"line {line.number}")
 
 
-def _is_own(line: Line, call: Call) -> bool:
-    return line.file == call.file
-
-
-def _text(file: str, number: int, call: Call) -> str:
-    """A line of the source that was given; empty where it is of another file, or past the end."""
-    return line_text(call.text, number) if file == call.file else ""
+def _text(file: str, number: int, simulated: SimulatedCall) -> str:
+    """A line of the kernel's file; empty where it is of another file, or past the end."""
+    own = simulated.written_in
+    return line_text(own.text, number) if file == own.name else ""
 
 
 # The document.
@@ -198,7 +196,7 @@ def record(simulated: SimulatedCall) -> LaunchRecord:
         unseen_share=execution.unseen_share,
         samples_s=execution.samples_s,
         lines=tuple(
-            LineCounters(file=file, line=line, text=_text(file, line, call), counters=counters)
+            LineCounters(file=file, line=line, text=_text(file, line, simulated), counters=counters)
             for (file, line), counters in execution.lines.items()
         ),
     )
@@ -208,15 +206,15 @@ def page(simulated: SimulatedCall) -> str:
     """HTML page of the launch."""
     from reports.pages.kernel import page as report_page
 
-    call = simulated.call
+    own = simulated.written_in
     report = replace(
         simulated.execution.report,
         name=simulated.kernel,
-        file=call.file,
-        source=call.text,
+        file=own.name,
+        source=own.text,
         command=record(simulated).command,
         remedies=simulated.remedies.found,
-        is_rung=call.rung is not None,
+        is_rung=simulated.call.rung is not None,
     )
     return report_page(report)
 

@@ -19,17 +19,21 @@ from toolkit.remedies.kernel_launch import KernelLaunch
 
 
 def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
-    """The result with the remedies of a launch of CUDA C++ that has a predicted time."""
-    call = simulated.call
-    if call.rung or call.script or call.text is None or call.device is None:
+    """The result with the remedies of a launch of CUDA C++ that has a predicted time.
+
+    A kernel that stands in a header is edited there, and compiled from the header alone: where that
+    does not compile there are no edits.
+    """
+    call, own = simulated.call, simulated.written_in
+    if call.rung or call.script or own.text is None or call.device is None:
         return simulated
     if not simulated.execution.predicted:
         return simulated
     launch = KernelLaunch(
-        text=call.text,
-        name=call.file,
-        folder=call.source.resolve().parent,
-        kernel=call.kernel,
+        text=own.text,
+        name=own.name,
+        folder=own.path.resolve().parent,
+        kernel=call.kernel if own.name == call.file else simulated.kernel,
         grid=call.grid,
         block=call.block,
         dynamic_shared_bytes=call.dynamic_shared_bytes,
@@ -98,7 +102,7 @@ def apply_remedy(
             advance=progress.advance,
             announce=progress.announce,
         )
-    path = _path(call.source.name, number)
+    path = _path(simulated.written_in.name, number)
     if found.text:
         if path.exists():
             raise InputError(f"--apply: {path} exists and is not overwritten: move it away")

@@ -260,7 +260,10 @@ class SourceLaunches:
                 raise UnknownNameError("kernel", kernel, self.kernels)
             return kernel
         if len(same) > 1:
-            raise InputError(f"{kernel} is a template: say which one: {', '.join(same)}")
+            which = numbered(self.kernels, same)
+            raise InputError(
+                f"{kernel} is a template: say which one, by name or by number (-k 1): {which}"
+            )
         if same[0].endswith("<...>"):
             raise InputError(
                 f"{kernel} is a template that {self.name} never instantiates: "
@@ -336,8 +339,10 @@ class SourceLaunches:
         """The parameters, with plain types where a launch or the name tells them."""
         if kernel is None:
             return None
-        launched = [one.parameters for one in self.launches if self._is_of(one, kernel)]
-        known = [one for one in launched if one is not None]
+        launches = [one for one in self.launches if self._is_of(one, kernel)]
+        if "<" in kernel:  # a launch whose template arguments are not known tells no types
+            launches = [one for one in launches if one.name is not None]
+        known = [one.parameters for one in launches if one.parameters is not None]
         if known:
             return known[0]
         name = kernel.partition("<")[0].rpartition("::")[2].strip()

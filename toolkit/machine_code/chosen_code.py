@@ -195,8 +195,9 @@ def _input(entry: Entry, number: int) -> tuple[str, str, bytes]:
 def _explained(error: CompileError, entry: Entry) -> CompileError:
     if undefined := _UNDEFINED.search(str(error)):
         return CompileError(
-            f"it calls or reads {undefined['name']}, which it does not define (nvcc -rdc): give "
-            "the linked program or library, or the static library with all of its parts",
+            f"it calls or reads {plain_name(undefined['name'])}, which it does not define (nvcc "
+            "-rdc): give the linked program or library, or the static library with all of its "
+            "parts",
             log=error.log,
         )
     newer = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from analysis.errors import InputError, UnknownNameError
 from toolkit.machine_code.demangled import demangled
@@ -104,9 +104,13 @@ def _without_arguments(name: str) -> str:
     return name.partition("<")[0]
 
 
-def numbered(names: Sequence[str]) -> str:
-    """`1 scale, 2 gemm<8>`."""
-    return ", ".join(f"{number} {name}" for number, name in enumerate(names, start=1))
+def numbered(names: Sequence[str], some: Collection[str] | None = None) -> str:
+    """`1 scale, 2 gemm<8>`: each name, or `some` of them, with its number among all."""
+    return ", ".join(
+        f"{number} {name}"
+        for number, name in enumerate(names, start=1)
+        if some is None or name in some
+    )
 
 
 def kernels_there(symbols: Sequence[str], source: str) -> list[str]:

@@ -51,9 +51,7 @@ def with_source_text(
             raise InputError(f"source folder {str(folder)!r} is not there: give one that is")
     if not kernel.lines:
         return replace(kernel, notes=(*kernel.notes, _NO_LINES))
-    name = _outermost(kernel.lines[min(kernel.lines)]).file
-    table = files_of_table(cubin_file(kernel.image).content(".debug_line"))
-    named = [file for file in table if file.name == name]
+    name, named = _files(kernel)
     for file in named:
         if found := _found(file, kernel, [Path(folder) for folder in folders], origin):
             return replace(
@@ -67,6 +65,44 @@ def with_source_text(
     where = f"not in {', '.join(map(str, folders))}" if folders else f"not at {named[0].path}"
     note = f"the text of {name} is {where}: --source-dir FOLDER says where it is"
     return replace(kernel, file=name, notes=(*kernel.notes, note))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceFile:
+    """A file that a kernel stands in; `text` is None where it is not known."""
+
+    path: Path
+    text: str | None
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def included_source(kernel: Kernel) -> SourceFile | None:
+    """The header that a kernel of a compiled source stands in.
+
+    None if the kernel stands in the source itself, and where the header is not there or was changed
+    since.
+    """
+    if not kernel.lines:
+        return None
+    name, named = _files(kernel)
+    if name == kernel.file or len(named) != 1:
+        return None
+    path = Path(named[0].path)
+    with suppress(OSError, ValueError):  # UnicodeDecodeError is a ValueError
+        content = read_file(path)
+        if len(content) == named[0].size:
+            return SourceFile(path=path, text=content.decode().replace("\r\n", "\n"))
+    return None
+
+
+def _files(kernel: Kernel) -> tuple[str, list[TableFile]]:
+    """The name of the file that a kernel stands in, and what its line table calls so."""
+    name = _outermost(kernel.lines[min(kernel.lines)]).file
+    table = files_of_table(cubin_file(kernel.image).content(".debug_line"))
+    return name, [file for file in table if file.name == name]
 
 
 def _outermost(line: SourceLine) -> SourceLine:

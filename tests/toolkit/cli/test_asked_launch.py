@@ -117,8 +117,8 @@ def test_a_check_guesses_no_sizes_but_takes_those_of_host_code():
     ("arguments", "message"),
     [
         ("two.cu", "two.cu holds 2 kernels: say which one, by name or by number (-k 1): 1 add, 2"),
-        ("two.cu -k 2", "fill<...> is never instantiated in two.cu: name its template arguments"),
-        ("two.cu -k fill", "fill is a template that two.cu never instantiates: name its template"),
+        ("two.cu -k 2", "fill<...> is never instantiated in two.cu: give -k 'fill<N>' with a type"),
+        ("two.cu -k fill", "fill is a template that two.cu never instantiates: give -k 'fill<N>'"),
         ("two.cu -k 3", "unknown kernel '3': choose one of add, fill<...>"),
         ("two.cu -k ad -a nonsense -g x", "unknown kernel 'ad': did you mean 'add'?"),
         ("scale.cu -k scal -a nonsense", "unknown kernel 'scal': did you mean 'scale<float, 3>'?"),
@@ -141,6 +141,28 @@ def test_a_kernel_that_a_macro_makes_is_taken_by_its_name():
 
 def test_a_kernel_is_chosen_by_its_number():
     assert lines(f"simulate two.cu -k 1 -g 1 -b 32 -a n=9 {QUICK}")[0].startswith("add: ")
+
+
+INSTANTIATED = """__global__ void first(float *x) { x[0] = 1; }
+template <int N> __global__ void scale(float *x) { x[threadIdx.x] *= N; }
+template <typename T> __global__ void copy(const T *in, T *out) { *out = *in; }
+template <typename T> void launch(const T *in, T *out) { copy<<<1, 32>>>(in, out); }
+int main() { scale<2><<<1, 32>>>(0); scale<3><<<1, 32>>>(0); }
+"""
+
+
+def test_instantiations_are_listed_with_the_number_that_names_each():
+    write("many.cu", INSTANTIATED)
+    assert refused("simulate many.cu -k scale") == (
+        "scale is a template: say which one, by name or by number (-k 1): 2 scale<2>, 3 scale<3>"
+    )
+    found = lines(f"simulate many.cu -k 3 -g 1 -b 32 -a f32[32] {QUICK}")
+    assert found[0].startswith("scale<3>: ")
+
+
+def test_the_name_of_an_instantiation_tells_the_types_that_host_code_does_not():
+    write("many.cu", INSTANTIATED)
+    assert refused("check many.cu -k 'copy<double>'").endswith("-a 'in=f64[?]' -a 'out=f64[?]'")
 
 
 def test_arrays_of_bfloat16_get_their_sizes_from_host_code():

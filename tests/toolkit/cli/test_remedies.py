@@ -59,6 +59,22 @@ def test_a_remedy_is_written_beside_its_diff():
     assert Path("transpose.cu").read_text(encoding="utf-8") == TRANSPOSE
 
 
+def test_a_kernel_in_a_header_is_edited_there():
+    write("tile.cuh", TRANSPOSE)
+    write("main.cu", '#include <vector>\n#include "tile.cuh"\nint main() {}\n')
+    text = shown(f"main.cu {LAUNCH} --apply 1")
+    assert "[32 + 1], pads each row" in text
+    written = Path("tile.remedy1.cuh").read_text()
+    assert written.replace("[32 + 1]", "[32]") == TRANSPOSE
+    assert not Path("main.remedy1.cu").exists()
+
+
+def test_no_edit_is_made_where_a_header_alone_does_not_compile():
+    write("tile.cuh", TRANSPOSE.replace("float *", "VALUE *"))
+    write("main.cu", '#define VALUE float\n#include "tile.cuh"\nint main() {}\n')
+    assert "pads each row" not in shown(f"main.cu {LAUNCH}")
+
+
 def test_no_file_is_overwritten():
     write("transpose.remedy1.cu", "mine")
     error = refused(f"simulate transpose.cu {LAUNCH} --apply 1")

@@ -363,6 +363,33 @@ def test_lines_of_other_files_are_named_by_them():
     assert re.search(r"^ +3 +mine.cuh ", said, re.MULTILINE)
 
 
+IN_A_HEADER = """template <int N>
+__global__ void scale(float *x) {
+    x[blockIdx.x * N + threadIdx.x] *= 2;
+}
+"""
+LAUNCH_OF_A_HEADER = """#include <vector>
+#include "sub/scale.cuh"
+int main() {
+    float *x;
+    cudaMalloc(&x, 1024 * sizeof(float));
+    scale<64><<<16, 64>>>(x);
+}
+"""
+
+
+def test_the_lines_of_a_kernel_in_a_header_have_their_text():
+    Path("sub").mkdir()
+    write("sub/scale.cuh", IN_A_HEADER)
+    write("scale.cu", LAUNCH_OF_A_HEADER)
+    said = shown("scale.cu --html page.html")
+    assert "Line 3 of scale.cuh costs most" in said
+    assert re.search(r"^ +3 +x\[blockIdx.x \* N", said, re.MULTILINE)
+    assert "x[blockIdx.x * N + threadIdx.x] *= 2;" in Path("page.html").read_text()
+    text = {one["line"]: one["text"] for one in document("scale.cu")["lines"]}
+    assert text[3] == "x[blockIdx.x * N + threadIdx.x] *= 2;"
+
+
 HELPERS = """#include "third.cuh"
 __device__ __forceinline__ float sum(const float *p) {
     return third(p) + third(p + 32);

@@ -318,6 +318,8 @@ def test_relocatable_code_is_linked_and_computes_what_one_source_does(arch):
 def test_the_part_that_is_missing_is_named():
     said = refused(program(rdc_entry(CALLER, "grow")), CompileError)
     assert said.startswith("it calls or reads grown, which it does not define (nvcc -rdc): give ")
+    mangled = rdc_entry(CALLER.replace('extern "C" __device__', "__device__"), "grow")
+    assert refused(program(mangled), CompileError) == said
 
 
 def test_lto_alone_is_refused():
