@@ -10,14 +10,14 @@ exposed because of them. What is left is the roof, and what does not overlap wit
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.sm import LOST, SCHEDULERS, side_by_side
+from analysis.sm import LOST, SCHEDULERS, Ran, side_by_side
 from analysis.timing.effects import (
     ATOMICS,
     GLOBAL,
@@ -31,6 +31,7 @@ from analysis.timing.effects import (
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import Cost, Effect, LineCost, rank
+from analysis.timing.samples import Sample
 from analysis.timing.sm_totals import SmTotals
 
 THREADS = 2
@@ -57,24 +58,44 @@ class SceneTime:
         return self.clocks <= AT_ROOF * self.roof
 
 
+class Replayed(NamedTuple):
+    """Totals of the SM in a replay of a sample, and lost shares of its last run by reason."""
+
+    totals: SmTotals
+    lost: Mapping[str, float]
+    sample: Sample  # kept: a replay is known by the identity of its sample
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pricing:
     """Replays of a launch with effects removed, relative to a replay of the complete model.
 
     `runs`: the runs that the predicted time is from. `begun` gets what `analysis.sm.end_runs` ends
-    runs by.
+    runs by. `replays`: those made so far, by `Scene.replayed_by`.
     """
 
     runs: ModelRuns
     base: Scene
     begun: list[Any]
+    replays: dict[Hashable, Replayed] = field(default_factory=dict)
 
     @cached_property
     def complete(self) -> SceneTime:
         return self.time(self.base)
 
+    def times(self, scenes: Sequence[Scene]) -> list[SceneTime]:
+        """Times of the scenes, whose replays are made side by side."""
+        missing = {
+            key: partial(self._replayed, scene)
+            for scene in scenes
+            if (key := scene.replayed_by) not in self.replays
+        }
+        made = side_by_side(missing.values(), THREADS, self.begun)
+        self.replays.update(zip(missing, made, strict=True))
+        return [self.time(scene) for scene in scenes]
+
     def time(self, scene: Scene) -> SceneTime:
-        found, lost = self._replayed(scene)
+        found, lost, _ = self._replay(scene)
         spread = scene.sm.work.relative_work(scene.sm.device) if scene.is_spread else 1.0
         totals = found.relative_to(self._complete, self.runs.replayed).times(1 / spread)
         l2, dram = (time_s * scene.sm.clock_hz for time_s in scene.below_l1_s)
@@ -107,18 +128,43 @@ class Pricing:
 
     @cached_property
     def _complete(self) -> SmTotals:
-        return self._replayed(self.base)[0]
+        return self._replay(self.base).totals
 
-    def _replayed(self, scene: Scene) -> tuple[SmTotals, dict[str, float]]:
-        """Totals of the SM, and lost shares of the last run."""
-        found, lost = [], dict[str, float]()
-        for streams in scene.streams:
-            numbers = scene.sm.numbers_of_blocks
-            ran = blocks_run(scene.sm, scene.machine, streams, numbers, self.begun, scene.code)
-            found.append(over_blocks(scene.sm, ran))
-            of_all = SCHEDULERS * max(1, ran[-1].clocks)
-            lost = {name: ran[-1].lost[name] / of_all for name in LOST}
-        return scene.sm.work.sample.extended(found), lost
+    def _replay(self, scene: Scene) -> Replayed:
+        key = scene.replayed_by
+        if key not in self.replays:
+            self.replays[key] = self._replayed(scene)
+        return self.replays[key]
+
+    def _replayed(self, scene: Scene) -> Replayed:
+        sm, numbers = scene.sm, scene.sm.numbers_of_blocks
+        return _replayed_in(
+            sm,
+            [
+                blocks_run(sm, scene.machine, streams, numbers, self.begun, scene.code)
+                for streams in sm.work.sample.longest
+            ],
+        )
+
+
+def _replayed_in(sm: ModelledSm, of_blocks: Sequence[tuple[Ran, ...]]) -> Replayed:
+    """The replay that these runs of `sm` are, the shortest streams first."""
+    last, sample = of_blocks[-1][-1], sm.work.sample
+    of_all = SCHEDULERS * max(1, last.clocks)
+    return Replayed(
+        totals=sample.extended([over_blocks(sm, ran) for ran in of_blocks]),
+        lost={name: last.lost[name] / of_all for name in LOST},
+        sample=sample,
+    )
+
+
+def _pricing(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> Pricing:
+    """Pricing of a launch. The complete model has run already, unless `sm` has another sample."""
+    base = Scene(sm=sm, code=sm.code)
+    pricing = Pricing(runs=runs, base=base, begun=begun)
+    if sm.work.sample is runs.sm.work.sample:
+        pricing.replays[base.replayed_by] = _replayed_in(sm, runs.of_blocks)
+    return pricing
 
 
 def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, ...]:
@@ -126,26 +172,26 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
 
     `begun` gets what `analysis.sm.end_runs` ends runs by.
     """
-    base = Scene(sm=sm, code=sm.code)
-    pricing = Pricing(runs=runs, base=base, begun=begun)
-    before, hz = pricing.complete, runs.sm.clock_hz
+    pricing = _pricing(runs, sm, begun)
+    base, before, hz = pricing.base, pricing.complete, runs.sm.clock_hz
     present = [one for one in REMOVABLE if one.is_present(base)]
-    likely = [one for one in present if _may_matter(one, before)]
-    alone = _times(pricing, [[one] for one in likely])
+    likely = [one for one in present if _may_matter(one, base, before)]
+    alone = [one.removed(base) for one in likely]
     saved = {
         one.effect: max(0.0, before.clocks - time.clocks)
-        for one, time in zip(likely, alone, strict=True)
+        for one, time in zip(likely, pricing.times(alone), strict=True)
     }
     order = sorted(likely, key=lambda one: -rank(one.effect, saved[one.effect]))
     order += [one for one in present if one not in likely]
-    removed, now, clocks = list[Removable](), before, before.clocks
+    scene, now, clocks = base, before, before.clocks
     costs = []
     for one in order:
         is_much_left = clocks - now.roof > MUCH_LEFT * before.clocks
-        if not _may_matter(one, now) and not (is_much_left and one not in likely):
+        if not _may_matter(one, scene, now) and not (is_much_left and one not in likely):
             continue
-        removed.append(one)
-        (now,) = _times(pricing, [removed])
+        is_first = scene is base and one in likely
+        scene = alone[likely.index(one)] if is_first else one.removed(scene)
+        now = pricing.time(scene)
         costs.append((one.effect, max(0.0, clocks - now.clocks), saved.get(one.effect, 0.0)))
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
@@ -192,8 +238,10 @@ def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
     yield Effect.REMAINDER, clocks - bound
 
 
-def _may_matter(one: Removable, time: SceneTime) -> bool:
+def _may_matter(one: Removable, scene: Scene, time: SceneTime) -> bool:
     """False if the time without an effect is known to be the same, up to a negligible part."""
+    if one.most_clocks is not None and one.most_clocks(scene) < LEAST_LOST * time.clocks:
+        return False
     if one.moves_roof:
         return True
     if time.is_at_roof:
@@ -201,31 +249,19 @@ def _may_matter(one: Removable, time: SceneTime) -> bool:
     return not one.reasons or sum(time.lost[name] for name in one.reasons) >= LEAST_LOST
 
 
-def _times(pricing: Pricing, without: Iterable[Sequence[Removable]]) -> list[SceneTime]:
-    def time(removed: Sequence[Removable]) -> SceneTime:
-        scene = pricing.base
-        for one in removed:
-            scene = one.removed(scene)
-        return pricing.time(scene)
-
-    return side_by_side([partial(time, list(one)) for one in without], THREADS, pricing.begun)
-
-
 def line_costs(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[LineCost, ...]:
     """Time that each of the most expensive source lines costs, the rest last. See `costs_of`."""
-    base = Scene(sm=sm, code=sm.code)
-    pricing = Pricing(runs=runs, base=base, begun=begun)
-    rows = _rows_of_lines(base)
+    pricing = _pricing(runs, sm, begun)
+    rows = _rows_of_lines(pricing.base)
 
-    def time(lines: Sequence[tuple[str, int]]) -> SceneTime:
-        return pricing.time(without_lines(base, np.concatenate([rows[line] for line in lines])))
+    def without(lines: Sequence[tuple[str, int]]) -> Scene:
+        return without_lines(pricing.base, np.concatenate([rows[line] for line in lines]))
 
-    jobs: list[Callable[[], SceneTime]] = [partial(time, [line]) for line in rows]
-    alone = dict(zip(rows, side_by_side(jobs, THREADS, begun), strict=True))
+    alone = dict(zip(rows, pricing.times([without([line]) for line in rows]), strict=True))
     order = sorted(rows, key=lambda line: alone[line].clocks)
-    jobs = [partial(time, order[: n + 1]) for n in range(len(order))]
+    of_first = pricing.times([without(order[: n + 1]) for n in range(len(order))])
     clocks, hz, costs = pricing.complete.clocks, runs.sm.clock_hz, []
-    for (file, line), after in zip(order, side_by_side(jobs, THREADS, begun), strict=True):
+    for (file, line), after in zip(order, of_first, strict=True):
         costs.append(LineCost(file=file, line=line, time_s=max(0.0, clocks - after.clocks) / hz))
         clocks = min(clocks, after.clocks)
     rest_s = clocks / hz + runs.sm.constants.launch_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -79,6 +79,11 @@ class Scene:
         return self.sm.work.sample.replayed
 
     @property
+    def replayed_by(self) -> Hashable:
+        """All that the replay of the scene depends on; the sample by its identity."""
+        return id(self.sm.work.sample), self.machine, self.code.tobytes()
+
+    @property
     def instructions(self) -> Sequence[CountedInstruction]:
         """Counts of each instruction of the code; empty if they are not known."""
         return self.sm.work.instructions
@@ -96,7 +101,7 @@ class Removable:
 
     `is_present`: False if nothing would change. `reasons`: the reasons (`analysis.sm.LOST`) for
     which schedulers issue nothing because of it, empty if there are others. `moves_roof`: less work
-    is left without it.
+    is left without it. `most_clocks`: the most that removing it saves, if that is known.
     """
 
     effect: Effect
@@ -104,6 +109,7 @@ class Removable:
     removed: Callable[[Scene], Scene]
     reasons: tuple[str, ...] = ()
     moves_roof: bool = False
+    most_clocks: Callable[[Scene], float] | None = None
 
 
 def _without_conflicts(scene: Scene) -> Scene:
@@ -268,6 +274,14 @@ def _always(scene: Scene) -> bool:
     return True
 
 
+def _clocks_of_starts(scene: Scene) -> float:
+    """Clocks of an SM for starting its blocks one after the other, if nothing else goes on."""
+    sm, machine = scene.sm, scene.machine
+    rounds = -(-sm.blocks // sm.resident)
+    of_rounds = machine.first_start + rounds * machine.block_start
+    return of_rounds + sm.blocks * machine.block_interval
+
+
 def _accesses_l2(scene: Scene) -> bool:
     return scene.sm.work.l2_read_bytes > 0
 
@@ -396,5 +410,6 @@ REMOVABLE = (
         effect=Effect.BLOCK_START,
         is_present=_always,
         removed=lambda scene: scene.with_machine(block_start=0, block_interval=0, first_start=0),
+        most_clocks=_clocks_of_starts,
     ),
 )

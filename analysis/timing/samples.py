@@ -65,8 +65,16 @@ class Sample(ABC):
         del executed
         return instructions
 
+    @property
+    def longest(self) -> tuple[Streams, ...]:
+        """Those of `replayed` whose totals `extended` needs."""
+        return self.replayed[-2:]
+
     def extended(self, found: Sequence[T]) -> T:
-        """As `extrapolated`, also where the time of a repetition changes: for what-if runs."""
+        """As `extrapolated`, also where the time of a repetition changes: for what-if runs.
+
+        `found`: totals of each of `longest`.
+        """
         return self.extrapolated(found)
 
     @property

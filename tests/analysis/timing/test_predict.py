@@ -13,8 +13,10 @@ from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.hardware.sm_constants import WITH_LATENCY, constants_for
 from analysis.sm import UNLIMITED, Kind, Unit, run
+from analysis.timing import costs
 from analysis.timing import predict as timing
 from analysis.timing.blocks_of_sm import OneSm, blocks_to_run, most_blocks
+from analysis.timing.effects import REMOVABLE, Scene
 from analysis.timing.model_runs import model_runs
 from analysis.timing.modelled_sm import ModelledSm, with_clocks
 from analysis.timing.predicted import Effect, Explanation
@@ -527,3 +529,49 @@ def test_a_loop_that_becomes_faster_is_replayed_completely(monkeypatch):
 def test_work_without_blocks_or_streams_is_refused(wrong):
     with pytest.raises(InputError, match="a launch that fits on the device, and its streams"):
         replace(work(), **wrong)
+
+
+@pytest.fixture
+def counted_runs(monkeypatch):
+    """Streams of each run for the parts of a time, in order."""
+    found, run_them = [], costs.blocks_run
+
+    def counted(sm, machine, streams, *others):
+        found.append(streams)
+        return run_them(sm, machine, streams, *others)
+
+    monkeypatch.setattr(costs, "blocks_run", counted)
+    return found
+
+
+def test_scenes_that_are_replayed_alike_share_a_replay(counted_runs):
+    sm = modelled_sm(work())
+    pricing = costs._pricing(model_runs(sm, []), sm, [])
+    assert pricing.complete.clocks > 0
+    (spread,) = pricing.times([replace(pricing.base, is_spread=True)])
+    assert spread.clocks < pricing.complete.clocks
+    assert not counted_runs  # the complete model has run for the time itself
+    slow = pricing.base.with_machine(l2_latency=2000)
+    first = pricing.times([slow, slow])
+    assert len(counted_runs) == 2  # two values of K
+    assert first == pricing.times([pricing.base.with_machine(l2_latency=2000)]) * 2
+    assert first[0].clocks > pricing.complete.clocks
+    assert len(counted_runs) == 2
+
+
+def test_the_run_of_the_time_is_the_replay_of_the_complete_model(counted_runs):
+    sm = modelled_sm(work())
+    runs = model_runs(sm, [])
+    replayed = costs.Pricing(runs=runs, base=Scene(sm=sm, code=sm.code), begun=[]).complete
+    assert len(counted_runs) == 2
+    assert costs._pricing(runs, sm, []).complete == replayed
+
+
+@pytest.mark.parametrize("blocks", [132, 1000, 8000])
+def test_starting_blocks_costs_no_more_than_all_starts(blocks):
+    (one,) = (one for one in REMOVABLE if one.effect == Effect.BLOCK_START)
+    sm = modelled_sm(work(blocks=blocks))
+    pricing = costs._pricing(model_runs(sm, []), sm, [])
+    (without,) = pricing.times([one.removed(pricing.base)])
+    assert pricing.complete.clocks - without.clocks <= one.most_clocks(pricing.base)
+    assert one.most_clocks(one.removed(pricing.base)) == 0
