@@ -126,7 +126,10 @@ def _times(step: Step) -> Iterator[tuple[str, Length]]:
         shown_s = max(0.0, end_s)
         yield (
             label,
-            Length(value=text.predicted_seconds(shown_s), percent=round(72 * shown_s / longest, 1)),
+            Length(
+                value=rungs.time_in_words(step.reason, shown_s),
+                percent=round(72 * shown_s / longest, 1),
+            ),
         )
 
 

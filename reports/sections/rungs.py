@@ -9,7 +9,7 @@ from types import MappingProxyType
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
 from analysis.records.profile import Grade
-from analysis.timing.predicted import Cause, Effect, Resource
+from analysis.timing.predicted import ROOFS, Cause, Effect, Resource
 from reports import text
 from reports.sections.table import Cell, Table, plain_table
 
@@ -57,6 +57,7 @@ _SERVES: Mapping[Quantity, str] = MappingProxyType(
         "warp instructions": "the kernel issues {} warp instructions",
     }
 )
+NOT_THE_LIMIT = "not the limit"
 NO_CAUSE = "no single cause stands out."
 WITHIN = f"Within {100 * NEGLIGIBLE_CHANGE:.0f} % of {{}}: {NO_CAUSE}"
 
@@ -136,10 +137,13 @@ def brief(step: Step) -> str:
     if told:
         return told.removeprefix("shared ").removeprefix("warp ")
     ends = step.reason.time_s
-    scale, unit = text.time_unit(max(ends.before, ends.after))
-    before, after = (text.three_digits(max(0.0, end) / scale) for end in (ends.before, ends.after))
     name = step.reason.resource
     short = SHORT.get(name, part(name))
+    if not min(ends.before, ends.after) and name in ROOFS:
+        before, after = _times(step.reason)
+        return f"{short} {before} → {after}"
+    scale, unit = text.time_unit(max(ends.before, ends.after))
+    before, after = (text.three_digits(max(0.0, end) / scale) for end in (ends.before, ends.after))
     return f"{short} {before} → {after} {unit}"
 
 
@@ -149,7 +153,7 @@ def reason(step: Step) -> str:
         return text.ABSENT
     change = _counted(step)
     what = _short(change) if change else ""
-    before, after = _times(step.reason.time_s)
+    before, after = _times(step.reason)
     name = part(step.reason.resource)
     return f"{what or name}{_on_sms(step, step.reason)}: {before} → {after}"
 
@@ -188,12 +192,19 @@ def _on_sms(step: Step, weight: Weight) -> str:
     return f" on {text.count(ends.after)} SMs instead of {text.count(ends.before)}"
 
 
-def _times(ends: Ends) -> tuple[str, str]:
+def _times(weight: Weight) -> tuple[str, str]:
     """Both ends; a step of the gap is below 0 where its cause goes on beside the others."""
     before, after = (
-        text.predicted_seconds(end).replace("-", "−") for end in (ends.before, ends.after)
+        time_in_words(weight, end_s).replace("-", "−")
+        for end_s in (weight.time_s.before, weight.time_s.after)
     )
     return before, after
+
+
+def time_in_words(weight: Weight, time_s: float) -> str:
+    """Time of a part. A roof without one may be busy, but another one limits the kernel."""
+    is_other_roof = weight.resource in ROOFS and not time_s
+    return NOT_THE_LIMIT if is_other_roof else text.predicted_seconds(time_s)
 
 
 def table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Table:

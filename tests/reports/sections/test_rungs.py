@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from analysis.comparison.steps import Change, Ends, Step, Weight
+from analysis.timing.predicted import Effect
 from reports.sections.rungs import brief, reason, table, why
 from tests.reports.profiles_by_hand import view
 
@@ -104,3 +105,13 @@ def test_the_table_has_the_gain_by_each_grade(in_prediction, on_gpu):
         "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "vectorized",
     ]  # fmt: skip
     assert both.rows[0][2].text == "6.70×"  # 459.418 ms / 68.5564 ms
+
+
+def test_a_roof_without_a_time_is_not_the_limit():
+    """Its unit may still be busy, but another one limits the kernel."""
+    pipe = replace(weight(Effect.FP32_PIPE, None, 2.09e-3, 0.0), is_step=True)
+    made = step(FASTER, reason=pipe, basis="predicted parts")
+    assert brief(made) == "FP32 pipe 2.09 ms → not the limit"
+    assert reason(made) == "FP32 pipe: 2.09 ms → not the limit"
+    barriers = replace(pipe, resource=Effect.BARRIERS)
+    assert brief(replace(made, reason=barriers)) == "barriers 2.09 → 0 ms"

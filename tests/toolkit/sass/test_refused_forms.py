@@ -147,7 +147,6 @@ FORMS = {
         "STG.E [R2.64], -R4",
     ],
     "bulk": [
-        "SYNCS.ARRIVE.TRANS64.TMASK.ART0 R4, [UR4], R2",
         "SYNCS.BAD [UR4]",
         "UTMALDG.6D [UR4], [UR6]",
     ],
