@@ -140,8 +140,7 @@ def brief(step: Step) -> str:
     name = step.reason.resource
     short = SHORT.get(name, part(name))
     if not min(ends.before, ends.after) and name in ROOFS:
-        before, after = _times(step.reason)
-        return f"{short} {before} → {after}"
+        return f"{short}: {NOT_THE_LIMIT if ends.before else 'now the limit'}"
     scale, unit = text.time_unit(max(ends.before, ends.after))
     before, after = (text.three_digits(max(0.0, end) / scale) for end in (ends.before, ends.after))
     return f"{short} {before} → {after} {unit}"

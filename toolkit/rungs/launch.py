@@ -146,7 +146,7 @@ def rung_launch(name: str, shape: str | int | Gemm | None, device: Device | None
     """
     selection = parse_selection(name)
     if shape is None:
-        raise InputError(f"{name} is a rung: give the shape of its product, such as 1024")
+        raise InputError(f"{name} is a rung: give the shape of its product, such as 1024 (--shape)")
     problem = shape if isinstance(shape, Gemm) else parse_shape(str(shape))
     if selection.variant is BEST:
         if device is None:

@@ -111,7 +111,10 @@ def test_a_roof_without_a_time_is_not_the_limit():
     """Its unit may still be busy, but another one limits the kernel."""
     pipe = replace(weight(Effect.FP32_PIPE, None, 2.09e-3, 0.0), is_step=True)
     made = step(FASTER, reason=pipe, basis="predicted parts")
-    assert brief(made) == "FP32 pipe 2.09 ms → not the limit"
+    assert brief(made) == "FP32 pipe: not the limit"
+    assert brief(replace(made, reason=weight(Effect.FP32_PIPE, None, 0.0, 2.09e-3))) == (
+        "FP32 pipe: now the limit"
+    )
     assert reason(made) == "FP32 pipe: 2.09 ms → not the limit"
     barriers = replace(pipe, resource=Effect.BARRIERS)
     assert brief(replace(made, reason=barriers)) == "barriers 2.09 → 0 ms"
