@@ -44,8 +44,9 @@ def estimated(
 
     Executes a few blocks from the middle of `blocks`, and undoes their stores. `execute` takes
     these blocks and the limit of instructions of each worker. If blocks wait for others (`waits`)
-    or are few, all are executed up to the limit. Blocks that wait are then tried from the first one
-    on. A fault does not raise: the run of all blocks finds the first one.
+    or are few, all are executed up to the limit. Beyond it, blocks that wait are tried from the
+    first one on, and of few blocks one for each worker is tried. A fault does not raise: the run of
+    all blocks finds the first one.
     """
     turn = 1 if waits or bound.in_order else workers
     turn *= bound.cluster_blocks
@@ -69,8 +70,10 @@ def estimated(
         return elapsed_s, clusters_of(some)
 
     trials = [(turns * turn, most) for turns, most in TRIALS if turns * turn <= TRIED_PART * count]
-    if waits or not trials:
+    if waits:
         trials.insert(0, (count, TRIALS[0][1]))
+    elif not trials:
+        trials = [(count, TRIALS[0][1]), (min(turn, count), TRIALS[-1][1])]
     for number, most in trials:
         elapsed_s, clusters = tried(number, most)
         if fault != LIMIT:
@@ -81,7 +84,7 @@ def estimated(
         return Estimate(count, elapsed_s)
     rest = clusters_of(blocks) - clusters
     each_s = elapsed_s / clusters
-    if elapsed_s + each_s * rest > SHORT_S:
+    if elapsed_s + each_s * rest > SHORT_S and 2 * number <= count:
         twice_s, of_twice = tried(2 * number, 2 * most)
         if of_twice > clusters:
             is_shared = twice_s < SHARED * elapsed_s

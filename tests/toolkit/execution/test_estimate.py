@@ -254,6 +254,20 @@ def test_blocks_beyond_every_limit_take_longer_than_the_last_trial(monkeypatch):
     assert trials.estimate() == estimate.Estimate(3200, 2.0, is_least=True)
 
 
+def test_of_few_long_blocks_one_is_tried_for_each_worker(monkeypatch):
+    # with 4 workers and 40 blocks, a turn is more than the largest fraction that a trial executes
+    trials = Trials(monkeypatch, lambda blocks: 0.5 * blocks, lambda blocks: 2 * 10**7 * blocks)
+    trials.seconds_of = lambda blocks: 0.1 if blocks == 40 else 0.5 * blocks  # up to the limit
+    assert trials.estimate(40) == estimate.Estimate(40, pytest.approx(20))
+    assert trials.tried[::2] == [range(40), range(18, 22), range(16, 24)]
+
+
+def test_few_blocks_beyond_every_limit_take_longer_than_the_last_trial(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 0.5 * blocks, lambda blocks: 10**9)
+    assert trials.estimate(3) == estimate.Estimate(3, 1.5, is_least=True)
+    assert trials.tried[::2] == [range(3), range(3)]
+
+
 def test_whole_clusters_are_tried(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 0.001 * blocks)
     assert trials.estimate(cluster=16) == estimate.Estimate(3200, pytest.approx(3.2))
