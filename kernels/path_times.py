@@ -8,7 +8,7 @@ neither knows: starts of launches and blocks, rates of memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -43,6 +43,7 @@ MOST_SPLITS, MOST_SPLITS_OF_FEW_ROWS = 64, 128
 STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
 BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few_rows.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
+THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 SHORT_DEPTH = 16  # of a phase of short_k.cu
 DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
 
@@ -55,49 +56,41 @@ class Constants:
     and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
     """
 
-    launch_s: float = 4.78e-08
-    second_launch_s: float = 5.42e-06
-    first_clocks: float = 3260.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 171.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 585.0
-    store_clocks: float = 0.379  # per element of a tile
-    slice_clocks: float = 0.0731  # per element of a tile and slice
-    copy_clocks: float = 0.043  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0279  # per float that is copied from rows along k
-    ticket_clocks: float = 2670.0
-    ticket_bytes_per_clock: float = 23.8  # of the block that adds the sums of others
-    sums_share: float = 2.78  # of the bandwidth of L2, of the launch that adds the sums of splits
-    worker_clocks: float = 25600.0
-    sum_of_worker_clocks: float = 467.0
-    few_clocks: float = 3670.0
-    few_bytes_per_clock: float = 6.39  # of a block
+    launch_s: float = 3.05e-08
+    second_launch_s: float = 4.34e-06
+    first_clocks: float = 3270.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 142.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 896.0
+    store_clocks: float = 0.371  # per element of a tile
+    slice_clocks: float = 0.0797  # per element of a tile and slice
+    copy_clocks: float = 0.0286  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0317  # per float that is copied from rows along k
+    #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn.
+    last_turn_share: float = 0.24
+    ticket_clocks: float = 1880.0
+    ticket_bytes_per_clock: float = 22.7  # of the block that adds the sums of others
+    sums_share: float = 5.79  # of the bandwidth of L2, of the launch that adds the sums of splits
+    worker_clocks: float = 22600.0
+    sum_of_worker_clocks: float = 972.0
+    few_clocks: tuple[float, float] = (2760.0, 2760.0)  # where B is stored along n, and along k
+    few_bytes_per_clock: tuple[float, float] = (6.85, 6.85)  # of a block of up to 4 rows, of more
     few_sm_bytes_per_clock: float = 36.4
-    few_row_clocks: float = 507.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.401
-    few_exposed: float = 0.03  # share of a block's work that reading does not hide
-    short_clocks: float = 2620.0
-    short_phase_clocks: float = 644.0
-    short_share_of_peak: float = 0.276
-    short_store_clocks: float = 0.086
-    pack_share: float = 1.15  # of the bandwidth of DRAM
-    dram_share: float = 0.784
+    few_row_clocks: float = 620.0  # per row of a block: its part of A, and its sums
+    few_share_of_peak: float = 0.425
+    few_exposed: float = 0.0169  # share of a block's work that reading does not hide
+    short_clocks: float = 1710.0
+    short_phase_clocks: float = 371.0
+    short_share_of_peak: float = 0.259
+    short_store_clocks: float = 0.052
+    pack_share: float = 1.03  # of the bandwidth of DRAM
+    dram_share: float = 0.777
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
-        0.866,
-        0.921,
-        0.902,
-        0.971,
-        0.961,
-        0.956,
-        0.983,
-        0.934,
-        0.904,
-        0.925,
-        0.889,
-        0.889,
+        *(0.864, 0.889, 0.855, 0.93, 0.914, 0.93, 0.93, 0.93, 0.93, 0.93),
+        *(0.945, 0.971, 0.922, 0.881, 0.886, 0.85, 0.879),
     )
-    bulk_rates: tuple[float, ...] = (1.09, 1.02, 1.04, 1.06)
-    streamed_rates: tuple[float, ...] = (1.17, 1.22)
+    bulk_rates: tuple[float, ...] = (1.07, 1.07, 1.01, 1.04, 1.05)
+    streamed_rates: tuple[float, ...] = (1.16, 1.2)
 
 
 CONSTANTS = Constants()
@@ -119,6 +112,11 @@ RATES = {
     "64x64x16/4x8x1": Rate(alone=1463, together=5879, blocks=6),
     "64x128x16/8x16x1": Rate(alone=3371, together=6308, blocks=4),
     "128x64x16/8x16x1": Rate(alone=3508, together=6650, blocks=4),
+    "64x96x16/8x12x1": Rate(alone=2600, together=6600, blocks=6),
+    "96x64x16/12x8x1": Rate(alone=2600, together=6600, blocks=6),
+    "128x48x16/8x12x1": Rate(alone=2600, together=6600, blocks=6),
+    "128x32x16/8x8x1": Rate(alone=1900, together=6340, blocks=8),
+    "32x128x16/4x16x1": Rate(alone=1900, together=6580, blocks=8),
     "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
     "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
     "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
@@ -126,6 +124,7 @@ RATES = {
     "64x32x32/8x8x4": Rate(alone=1369, together=4004, blocks=4),
     "32x32x32/4x8x4": Rate(alone=962, together=3692, blocks=6),
     "32x32x64/4x8x8": Rate(alone=1426, together=3873, blocks=3),
+    "112x64x64/14x8x4": Rate(alone=4500, together=4500, blocks=1),
     "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
     "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
     "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
@@ -228,7 +227,8 @@ class _Loop:
     tile: Tile
     bk: int
     step: int  #: of which the K of a block without splits is a multiple
-    alone: float  #: clocks of a k of a block that has its SM for itself
+    #: Clocks of a k of 0, 1, 2, ... blocks on an SM, as many as fit.
+    beside: tuple[float, ...]
     resident: int  #: blocks that fit on an SM
     adding: float  #: clocks to add the sums of one split
 
@@ -251,13 +251,26 @@ def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants) -> l
             tile=tile,
             bk=tile.bk,
             step=tile.bk if is_bulk else CHUNK * tile.slices,
-            alone=scale * rate.alone / tile.bk,
+            beside=tuple(scale * one / tile.bk for one in _beside(rate, tile.threads)),
             resident=rate.blocks,
             adding=FLOAT_BYTES * elements / c.ticket_bytes_per_clock,
         )
         together = scale * rate.together / tile.bk / rate.blocks
         found.append((tile.bm, tile.bn, each, together, loop))
     return found
+
+
+def _beside(rate: Rate, threads: int) -> Iterator[float]:
+    """Clocks of a phase of 0, 1, 2, ... blocks of an SM.
+
+    They grow with the warps of the scheduler that has the most: three blocks of two warps take as
+    long as four.
+    """
+    most_warps = [ceil_div(n * threads, THREADS_OF_A_TURN) for n in range(rate.blocks + 1)]
+    yield 0.0
+    for warps in most_warps[1:]:
+        further = (warps - most_warps[1]) / max(1, most_warps[-1] - most_warps[1])
+        yield rate.alone + further * (rate.together - rate.alone)
 
 
 def _tables(c: Constants) -> tuple[list[_Row], list[_Row]]:
@@ -309,7 +322,7 @@ def _weigh_tiles(
     """Add an estimate for each tile and number of splits, of the quickest loops first.
 
     Blocks of an SM share its time. The SMs run turns of as many blocks as fit, and a last one of
-    fewer, in which a block cannot be faster than alone.
+    fewer, which some SMs have more of than others: those that were ready first.
     """
     k, sms, clock_hz = product.k, machine.sms, machine.clock_hz
     best = min(map(_seconds, found), default=inf) if is_pruned else inf
@@ -321,7 +334,6 @@ def _weigh_tiles(
         tile, bk, resident = loop.tile, loop.bk, loop.resident
         if tile.shared_bytes > machine.shared_bytes:
             continue
-        alone = loop.alone + more
         slots, phases = sms * resident, -(-k // bk)
         for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
             blocks = tiles * splits
@@ -340,8 +352,10 @@ def _weigh_tiles(
             clocks = ticket_clocks + turns * resident * (each + depth * of_k)
             if rest:
                 together = -(-rest // sms)
-                rate = together * of_k
-                clocks += together * each + depth * (rate if rate > alone else alone)
+                of_last = loop.beside[together] + together * more
+                if turns:
+                    of_last += c.last_turn_share / turns * (resident * of_k - of_last)
+                clocks += together * each + depth * of_last
             busy_s = clocks / clock_hz
             seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:
@@ -427,9 +441,10 @@ def _weigh_few_rows(
         rounds = ceil_div(blocks, machine.sms * together)
         width = min(columns, max(product.m, product.n))
         size = width * min(depth, product.k) * FLOAT_BYTES
-        reading = size / min(c.few_bytes_per_clock, c.few_sm_bytes_per_clock / together)
+        bytes_per_clock = c.few_bytes_per_clock[rows > 4]
+        reading = size / min(bytes_per_clock, c.few_sm_bytes_per_clock / together)
         adding = together * columns * depth * rows / machine.lanes / c.few_share_of_peak
-        clocks = rounds * (c.few_clocks + c.few_row_clocks * rows + max(reading, adding))
+        clocks = rounds * (c.few_clocks[along_k] + c.few_row_clocks * rows + max(reading, adding))
         if splits > 1:
             sums = splits * FLOAT_BYTES * columns * rows
             clocks += c.ticket_clocks + sums / c.ticket_bytes_per_clock
