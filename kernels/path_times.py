@@ -57,7 +57,8 @@ class Constants:
     """
 
     launch_s: float = 3.05e-08
-    second_launch_s: float = 4.34e-06
+    pack_launch_s: float = 4.34e-06  # more than the bytes, of the launch that copies A and B
+    sums_launch_s: float = 4.34e-06  # and of the one that adds the sums of splits
     first_clocks: float = 3270.0  # of first copies and last stores, which nothing hides
     block_clocks: float = 142.0  # of each block of any_layout.cu
     bulk_block_clocks: float = 896.0
@@ -345,7 +346,7 @@ def _weigh_tiles(
             else:
                 depth, ticket_clocks = -(-phases // splits) * bk, 0.0
                 bytes_of_sums = 2 * FLOAT_BYTES * blocks * tile.bm * tile.bn
-                second_s = c.second_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
+                second_s = c.sums_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
             if least_s + second_s >= best:
                 continue
             turns, rest = divmod(blocks, slots)
@@ -397,7 +398,7 @@ def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
     floats = a * pack_a + b * pack_b
     if not floats:
         return 0.0
-    return c.second_launch_s + 2 * FLOAT_BYTES * floats / (c.pack_share * machine.dram)
+    return c.pack_launch_s + 2 * FLOAT_BYTES * floats / (c.pack_share * machine.dram)
 
 
 def _weigh_streams(
