@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
+from operator import itemgetter
 from typing import Any
 
 from analysis.devices import Device
@@ -25,6 +26,7 @@ from kernels.paths import (
     MOST_TICKETED,
     ROWS_OF_FEW_ROWS,
     SHORT_TILES,
+    STREAMED_COLUMNS,
     STREAMED_ROWS,
     Plan,
     any_layout,
@@ -134,19 +136,35 @@ RATES = {
 STREAMED_SHARES = {8: 0.88, 10: 0.91}  # of the peak, rungs 16 and 18
 SMALL_SPLITS = (1, 2, 3, 4)  # that are weighed where tiles fill half of the SMs or more
 
+_FIRST = itemgetter(0)
+
 # Estimated seconds, the function that makes the launches, and its arguments behind the product.
 Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
 
 
+# Facts on a tile that the estimates need: its function and itself, k of a phase, k of which the K
+# of a block without splits is a multiple, blocks that fit on an SM, clocks of a k of 0, 1, 2, ...
+# of these, and clocks to add the sums of one split.
+_Loop = tuple[Callable[..., Plan], Tile, int, int, int, tuple[float, ...], float]
+# Rows and columns of a tile, clocks of a block, of a k of it with others beside it, and the rest.
+_Row = tuple[int, int, float, float, _Loop]
+
+
 @dataclass(frozen=True, slots=True)
 class _Machine:
+    """What the estimates need of a device and constants, whatever the product."""
+
     sms: int
     clock_hz: float
     lanes: int
     dram: float
     l2: float
-    shared_bytes: int  #: dynamic, that a block may have
     has_bulk: bool
+    any_rows: tuple[_Row, ...]
+    bulk_rows: tuple[_Row, ...]
+    #: Rows of a thread of streamed.cu, those of its tile, clocks of a k of a tile on all SMs, and
+    #: clocks of a tile on one.
+    streams: tuple[tuple[int, int, float, float], ...]
 
 
 def plan_for(device: Device, product: Product) -> Plan:
@@ -159,7 +177,7 @@ def plan_for(device: Device, product: Product) -> Plan:
             f"paths need sm_{OLDEST} or later, and {device.name} is {device.sm_arch}: "
             "choose a rung of the ladder, such as double-buffered"
         )
-    _, make, arguments = min(candidates(device, product, is_pruned=True), key=_seconds)
+    _, make, arguments = min(candidates(device, product, is_pruned=True), key=_FIRST)
     return make(product, *arguments)
 
 
@@ -184,30 +202,21 @@ def candidates(
 
     Those with bulk copies need sm_90.
     """
-    machine = _Machine(
-        device.sm_count,
-        device.boost_clock_hz,
-        device.fp32_lanes_per_sm,
-        constants.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
-        device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
-        device.shared_bytes_per_block_optin - STATIC_BYTES,
-        _capability(device) >= OLDEST_OF_BULK,
-    )
+    machine = _machine(device, constants)
     found: list[Candidate] = []
     if product.m <= MOST_ROWS or product.n <= MOST_ROWS:
         _weigh_few_rows(found, machine, product, constants)
     if product.k <= MOST_SHORT_K:
         _weigh_short_k(found, machine, product, constants)
-    any_rows, bulk_rows = _TABLES if constants is CONSTANTS else _tables(constants)
     memory_s = product.matrix_bytes / machine.dram
     start_s = constants.launch_s + constants.first_clocks / machine.clock_hz
     more = _more_clocks(product, constants)
-    bounds = _bounds(machine, product, any_rows, start_s, more, memory_s)
+    bounds = _bounds(machine, product, machine.any_rows, start_s, more, memory_s)
     if machine.has_bulk:
         packing_s = _packing_s(machine, product, constants)
         _weigh_streams(found, machine, product, constants, packing_s)
         start_s += packing_s
-        bounds += _bounds(machine, product, bulk_rows, start_s, (0.0, 0.0), memory_s)
+        bounds += _bounds(machine, product, machine.bulk_rows, start_s, (0.0, 0.0), memory_s)
     _weigh_tiles(found, machine, product, constants, bounds, memory_s, is_pruned)
     return found
 
@@ -216,49 +225,56 @@ def _capability(device: Device) -> int:
     return int(device.sm_arch.removeprefix("sm_"))
 
 
-def _seconds(candidate: Candidate) -> float:
-    return candidate[0]
+_MACHINES: dict[int, tuple[Device, _Machine]] = {}  # by id, as a hash takes longer than a choice
 
 
-@dataclass(frozen=True, slots=True)
-class _Loop:
-    """Facts on a tile that the estimates need. Clocks are those of a block, and of one k of it."""
+def _machine(device: Device, c: Constants) -> _Machine:
+    known = _MACHINES.get(id(device)) if c is CONSTANTS else None
+    if known is not None and known[0] is device:
+        return known[1]
+    shared_bytes = device.shared_bytes_per_block_optin - STATIC_BYTES
+    streams = []
+    for rows, rate in zip(STREAMED_ROWS, c.streamed_rates, strict=True):
+        elements = 16 * rows * STREAMED_COLUMNS
+        per_clock = device.fp32_lanes_per_sm * device.sm_count * STREAMED_SHARES[rows] / rate
+        clocks = c.bulk_block_clocks + c.store_clocks * elements
+        if streamed_bytes(rows) <= shared_bytes:
+            streams.append((rows, 16 * rows, elements / per_clock, clocks))
+    machine = _Machine(
+        sms=device.sm_count,
+        clock_hz=device.boost_clock_hz,
+        lanes=device.fp32_lanes_per_sm,
+        dram=c.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
+        l2=device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
+        has_bulk=_capability(device) >= OLDEST_OF_BULK,
+        any_rows=_rows(ANY_TILES, any_layout, c, shared_bytes),
+        bulk_rows=_rows(BULK_TILES, sliced, c, shared_bytes),
+        streams=tuple(streams),
+    )
+    if c is CONSTANTS:
+        _MACHINES[id(device)] = device, machine
+    return machine
 
-    make: Callable[..., Plan]
-    tile: Tile
-    bk: int
-    step: int  #: of which the K of a block without splits is a multiple
-    #: Clocks of a k of 0, 1, 2, ... blocks on an SM, as many as fit.
-    beside: tuple[float, ...]
-    resident: int  #: blocks that fit on an SM
-    adding: float  #: clocks to add the sums of one split
 
-
-# Rows and columns of a tile, clocks of a block, of a k of it with others beside it, and the rest.
-_Row = tuple[int, int, float, float, _Loop]
-
-
-def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants) -> list[_Row]:
+def _rows(
+    tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants, shared_bytes: int
+) -> tuple[_Row, ...]:
     is_bulk = make is sliced
     found: list[_Row] = []
     for tile, scale in zip(tiles, c.bulk_rates if is_bulk else c.any_rates, strict=True):
+        if tile.shared_bytes > shared_bytes:
+            continue
         rate = (RATES.get(f"{tile.name} bulk") if is_bulk else None) or RATES[tile.name]
         elements = tile.bm * tile.bn
-        slices = tile.slices if tile.slices > 1 else 0
         each = c.bulk_block_clocks if is_bulk else c.block_clocks
-        each += elements * (c.store_clocks + c.slice_clocks * slices)
-        loop = _Loop(
-            make=make,
-            tile=tile,
-            bk=tile.bk,
-            step=tile.bk if is_bulk else CHUNK * tile.slices,
-            beside=tuple(scale * one / tile.bk for one in _beside(rate, tile.threads)),
-            resident=rate.blocks,
-            adding=FLOAT_BYTES * elements / c.ticket_bytes_per_clock,
-        )
-        together = scale * rate.together / tile.bk / rate.blocks
-        found.append((tile.bm, tile.bn, each, together, loop))
-    return found
+        each += elements * c.store_clocks
+        each += elements * c.slice_clocks * (tile.slices if tile.slices > 1 else 0)
+        step = tile.bk if is_bulk else CHUNK * tile.slices
+        beside = tuple(scale * one / tile.bk for one in _beside(rate, tile.threads))
+        adding = FLOAT_BYTES * elements / c.ticket_bytes_per_clock
+        loop = make, tile, tile.bk, step, rate.blocks, beside, adding
+        found.append((tile.bm, tile.bn, each, beside[-1] / rate.blocks, loop))
+    return tuple(found)
 
 
 def _beside(rate: Rate, threads: int) -> Iterator[float]:
@@ -274,41 +290,31 @@ def _beside(rate: Rate, threads: int) -> Iterator[float]:
         yield rate.alone + further * (rate.together - rate.alone)
 
 
-def _tables(c: Constants) -> tuple[list[_Row], list[_Row]]:
-    return _rows(ANY_TILES, any_layout, c), _rows(BULK_TILES, sliced, c)
-
-
-_TABLES = _tables(CONSTANTS)
-
-# The least time, tiles, clocks of a block, more clocks of a k than predicted, clocks of a k with
-# others beside it, the time before the loop, and the rest.
-_Bound = tuple[float, int, float, float, float, float, _Loop]
+# The least time, tiles, more clocks of a k than predicted, the time before the loop, and the row.
+_Bound = tuple[float, int, float, float, _Row]
 
 
 def _bounds(
     machine: _Machine,
     product: Product,
-    rows: list[_Row],
+    rows: tuple[_Row, ...],
     start_s: float,
     more_of_sides: tuple[float, float],
     memory_s: float,
 ) -> list[_Bound]:
     """For each tile the least time that it can take: all SMs are busy, or memory is."""
     m, n, k, batch = product.m, product.n, product.k, product.batch
-    clocks_per_s = machine.sms * machine.clock_hz
+    clock_s = 1.0 / (machine.sms * machine.clock_hz)
     more_a, more_b = more_of_sides
     found: list[_Bound] = []
-    for bm, bn, each, together, loop in rows:
+    for row in rows:
+        bm, bn, each, together, _ = row
         more = bm * more_a + bn * more_b
-        tiles, of_k = -(-m // bm) * -(-n // bn) * batch, together + more
-        busy_s = tiles * (each + k * of_k) / clocks_per_s
+        tiles = -(-m // bm) * -(-n // bn) * batch
+        busy_s = tiles * (each + k * (together + more)) * clock_s
         least_s = start_s + (busy_s if busy_s > memory_s else memory_s)
-        found.append((least_s, tiles, each, more, of_k, start_s, loop))
+        found.append((least_s, tiles, more, start_s, row))
     return found
-
-
-def _least(bound: _Bound) -> float:
-    return bound[0]
 
 
 def _weigh_tiles(
@@ -325,42 +331,41 @@ def _weigh_tiles(
     Blocks of an SM share its time. The SMs run turns of as many blocks as fit, and a last one of
     fewer, which some SMs have more of than others: those that were ready first.
     """
-    k, sms, clock_hz = product.k, machine.sms, machine.clock_hz
-    best = min(map(_seconds, found), default=inf) if is_pruned else inf
+    k, sms, clock_s = product.k, machine.sms, 1.0 / machine.clock_hz
+    best = min(map(_FIRST, found), default=inf) if is_pruned else inf
     if is_pruned:
-        bounds.sort(key=_least)
-    for least_s, tiles, each, more, of_k, start_s, loop in bounds:
+        bounds.sort(key=_FIRST)
+    for least_s, tiles, more, start_s, row in bounds:
         if least_s >= best:
             break
-        tile, bk, resident = loop.tile, loop.bk, loop.resident
-        if tile.shared_bytes > machine.shared_bytes:
-            continue
+        bm, bn, each, of_k, loop = row
+        make, tile, bk, step, resident, beside, adding = loop
+        of_k += more
         slots, phases = sms * resident, -(-k // bk)
         for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
-            blocks = tiles * splits
+            blocks, second_s = tiles * splits, 0.0
             if splits == 1:
-                depth, ticket_clocks, second_s = -(-k // loop.step) * loop.step, 0.0, 0.0
+                depth, clocks = -(-k // step) * step, 0.0
             elif splits <= MOST_TICKETED:
-                depth, second_s = -(-phases // splits) * bk, 0.0
-                ticket_clocks = c.ticket_clocks + splits * loop.adding
+                depth, clocks = -(-phases // splits) * bk, c.ticket_clocks + splits * adding
             else:
-                depth, ticket_clocks = -(-phases // splits) * bk, 0.0
-                bytes_of_sums = 2 * FLOAT_BYTES * blocks * tile.bm * tile.bn
+                depth, clocks = -(-phases // splits) * bk, 0.0
+                bytes_of_sums = 2 * FLOAT_BYTES * blocks * bm * bn
                 second_s = c.sums_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
-            if least_s + second_s >= best:
-                continue
+                if least_s + second_s >= best:
+                    continue
             turns, rest = divmod(blocks, slots)
-            clocks = ticket_clocks + turns * resident * (each + depth * of_k)
+            clocks += turns * resident * (each + depth * of_k)
             if rest:
                 together = -(-rest // sms)
-                of_last = loop.beside[together] + together * more
+                of_last = beside[together] + together * more
                 if turns:
                     of_last += c.last_turn_share / turns * (resident * of_k - of_last)
                 clocks += together * each + depth * of_last
-            busy_s = clocks / clock_hz
+            busy_s = clocks * clock_s
             seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:
-                found.append((seconds, loop.make, (tile, splits)))
+                found.append((seconds, make, (tile, splits)))
                 best = seconds if is_pruned else best
 
 
@@ -404,22 +409,20 @@ def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
 def _weigh_streams(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants, packing_s: float
 ) -> None:
-    workers = 2 * machine.sms
-    for rows, rate in zip(STREAMED_ROWS, c.streamed_rates, strict=True):
-        bm, bn = 16 * rows, 128
-        if streamed_bytes(rows) > machine.shared_bytes:
-            continue
-        if product.batch * ceil_div(product.m, bm) * bm >= LARGEST_DIMENSION:
+    workers, memory_s = 2 * machine.sms, product.matrix_bytes / machine.dram
+    across = -(-product.n // STREAMED_COLUMNS)
+    depth = -(-product.k // BULK_DEPTH) * BULK_DEPTH
+    for rows, bm, of_k, of_tile in machine.streams:
+        down = -(-product.m // bm) * product.batch
+        if down * bm >= LARGEST_DIMENSION:
             continue  # the kernel counts the rows of all matrices
-        tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
-        depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
-        share = STREAMED_SHARES[rows] / rate
-        clocks = tiles * bm * bn * depth / (machine.lanes * share * machine.sms)
-        clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / workers)
+        tiles = down * across
+        clocks = tiles * depth * of_k + of_tile * (tiles / workers if tiles > workers else 1.0)
         if shared := tiles % workers:
             clocks += c.worker_clocks + c.sum_of_worker_clocks * workers / shared
-        seconds = max(clocks / machine.clock_hz, product.matrix_bytes / machine.dram)
-        found.append((c.launch_s + packing_s + seconds, streamed, (rows, workers)))
+        busy_s = clocks / machine.clock_hz
+        seconds = c.launch_s + packing_s + (busy_s if busy_s > memory_s else memory_s)
+        found.append((seconds, streamed, (rows, workers)))
 
 
 def _weigh_few_rows(

@@ -102,6 +102,7 @@ class Plan:
 
 SHORT_TILES = ((8, 4), (4, 2), (2, 1))  # rows and columns of a thread of short_k.cu
 STREAMED_ROWS = (8, 10)  # of a thread of streamed.cu
+STREAMED_COLUMNS = 128  # of a tile
 STREAMED_STAGES = 3
 STREAMED_THREADS = 128
 
@@ -415,7 +416,7 @@ def sliced(product: Product, tile: Tile, splits: int) -> Plan:
 
 def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
     """Bulk copies and stream-K; first a copy of what bulk copies cannot read."""
-    bm, bn = 16 * thread_rows, 128
+    bm, bn = 16 * thread_rows, STREAMED_COLUMNS
     tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
     shared = tiles % workers
     flags = _aligned(4 * (workers + 1))
@@ -451,7 +452,7 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
 
 def streamed_bytes(thread_rows: int) -> int:
     """Dynamic shared memory of a block of streamed.cu."""
-    return STREAMED_STAGES * BULK_DEPTH * (16 * thread_rows + 128) * FLOAT_BYTES
+    return STREAMED_STAGES * BULK_DEPTH * (16 * thread_rows + STREAMED_COLUMNS) * FLOAT_BYTES
 
 
 def _whole_quads(floats: int) -> int:
