@@ -89,7 +89,7 @@ class Constants:
     dram_share: float = 0.777
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
-        *(0.864, 0.889, 0.855, 0.93, 0.914, 0.93, 0.93, 0.93, 0.93, 0.93),
+        *(0.864, 0.889, 0.855, 0.93, 0.914, 0.93, 0.93, 0.93, 0.93, 0.93, 0.93, 0.93),
         *(0.945, 0.971, 0.922, 0.881, 0.886, 0.85, 0.879),
     )
     bulk_rates: tuple[float, ...] = (1.07, 1.07, 1.01, 1.04, 1.05)
@@ -115,6 +115,8 @@ RATES = {
     "64x64x16/4x8x1": Rate(alone=1463, together=5879, blocks=6),
     "64x128x16/8x16x1": Rate(alone=3371, together=6308, blocks=4),
     "128x64x16/8x16x1": Rate(alone=3508, together=6650, blocks=4),
+    "128x128x16/8x16x1": Rate(alone=3400, together=5600, blocks=2),
+    "96x96x16/12x12x1": Rate(alone=3600, together=6160, blocks=4),
     "64x96x16/8x12x1": Rate(alone=2600, together=6600, blocks=6),
     "96x64x16/12x8x1": Rate(alone=2600, together=6600, blocks=6),
     "128x48x16/8x12x1": Rate(alone=2600, together=6600, blocks=6),
