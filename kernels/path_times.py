@@ -23,7 +23,6 @@ from kernels.paths import (
     COLUMNS_OF_FEW_ROWS,
     MOST_ROWS,
     MOST_SHORT_K,
-    MOST_TICKETED,
     ROWS_OF_FEW_ROWS,
     SHORT_TILES,
     STREAMED_COLUMNS,
@@ -58,41 +57,41 @@ class Constants:
     and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
     """
 
-    launch_s: float = 3.05e-08
-    pack_launch_s: float = 4.34e-06  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 4.34e-06  # and of the one that adds the sums of splits
-    first_clocks: float = 3270.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 142.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 896.0
-    store_clocks: float = 0.371  # per element of a tile
-    slice_clocks: float = 0.0797  # per element of a tile and slice
-    copy_clocks: float = 0.0286  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0317  # per float that is copied from rows along k
+    launch_s: float = 3.04e-08
+    pack_launch_s: float = 2.09e-06  # more than the bytes, of the launch that copies A and B
+    sums_launch_s: float = 4.49e-06  # and of the one that adds the sums of splits
+    first_clocks: float = 2840.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 136.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 1790.0
+    store_clocks: float = 0.378  # per element of a tile
+    slice_clocks: float = 0.0745  # per element of a tile and slice
+    copy_clocks: float = 0.0339  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0287  # per float that is copied from rows along k
     #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn.
-    last_turn_share: float = 0.24
-    ticket_clocks: float = 1880.0
-    ticket_bytes_per_clock: float = 22.7  # of the block that adds the sums of others
-    sums_share: float = 5.79  # of the bandwidth of L2, of the launch that adds the sums of splits
-    worker_clocks: float = 22600.0
-    sum_of_worker_clocks: float = 972.0
-    few_clocks: tuple[float, float] = (2760.0, 2760.0)  # where B is stored along n, and along k
-    few_bytes_per_clock: tuple[float, float] = (6.85, 6.85)  # of a block of up to 4 rows, of more
+    last_turn_share: float = 0.115
+    ticket_clocks: float = 2030.0
+    ticket_bytes_per_clock: float = 18.9  # of the block that adds the sums of others
+    sums_share: float = 12.1  # of the bandwidth of L2, of the launch that adds the sums of splits
+    worker_clocks: float = 22800.0
+    sum_of_worker_clocks: float = 1580.0
+    few_clocks: tuple[float, float] = (3440.0, 2840.0)  # where B is stored along n, and along k
+    few_bytes_per_clock: tuple[float, float] = (9.23, 5.22)  # of a block of up to 4 rows, of more
     few_sm_bytes_per_clock: float = 36.4
-    few_row_clocks: float = 620.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.425
-    few_exposed: float = 0.0169  # share of a block's work that reading does not hide
+    few_row_clocks: float = 343.0  # per row of a block: its part of A, and its sums
+    few_share_of_peak: float = 0.326
+    few_exposed: float = 0.0226  # share of a block's work that reading does not hide
     short_clocks: float = 1710.0
-    short_phase_clocks: float = 371.0
+    short_phase_clocks: float = 270.0
     short_share_of_peak: float = 0.259
-    short_store_clocks: float = 0.052
-    pack_share: float = 1.03  # of the bandwidth of DRAM
+    short_store_clocks: float = 0.0762
+    pack_share: float = 1.04  # of the bandwidth of DRAM
     dram_share: float = 0.777
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
-        *(0.864, 0.889, 0.855, 0.93, 0.914, 0.93, 0.93, 0.93, 0.93, 0.93, 0.93, 0.93),
-        *(0.945, 0.971, 0.922, 0.881, 0.886, 0.85, 0.879),
+        *(0.871, 0.906, 0.844, 0.909, 1.02, 0.943, 1.01, 1.08, 1.11),
+        *(0.953, 0.929, 0.906, 0.87, 0.824, 0.869),
     )
-    bulk_rates: tuple[float, ...] = (1.07, 1.07, 1.01, 1.04, 1.05)
+    bulk_rates: tuple[float, ...] = (1.07, 1.07, 1.01, 1.05, 1.05)
     streamed_rates: tuple[float, ...] = (1.16, 1.2)
 
 
@@ -114,18 +113,14 @@ RATES = {
     "128x64x16/8x8x1": Rate(alone=2135, together=6682, blocks=4),
     "64x64x16/4x8x1": Rate(alone=1463, together=5879, blocks=6),
     "64x128x16/8x16x1": Rate(alone=3371, together=6308, blocks=4),
-    "128x64x16/8x16x1": Rate(alone=3508, together=6650, blocks=4),
-    "128x128x16/8x16x1": Rate(alone=3400, together=5600, blocks=2),
     "96x96x16/12x12x1": Rate(alone=3600, together=6160, blocks=4),
     "64x96x16/8x12x1": Rate(alone=2600, together=6600, blocks=6),
     "96x64x16/12x8x1": Rate(alone=2600, together=6600, blocks=6),
     "128x48x16/8x12x1": Rate(alone=2600, together=6600, blocks=6),
-    "128x32x16/8x8x1": Rate(alone=1900, together=6340, blocks=8),
-    "32x128x16/4x16x1": Rate(alone=1900, together=6580, blocks=8),
+    "128x32x16/8x8x1": Rate(alone=1900, together=5548, blocks=7),
     "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
     "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
     "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
-    "128x32x32/8x8x4": Rate(alone=2372, together=4108, blocks=2),
     "64x32x32/8x8x4": Rate(alone=1369, together=4004, blocks=4),
     "32x32x32/4x8x4": Rate(alone=962, together=3692, blocks=6),
     "32x32x64/4x8x8": Rate(alone=1426, together=3873, blocks=3),
@@ -227,13 +222,14 @@ def _capability(device: Device) -> int:
     return int(device.sm_arch.removeprefix("sm_"))
 
 
-_MACHINES: dict[int, tuple[Device, _Machine]] = {}  # by id, as a hash takes longer than a choice
+# By the device's id, as a hash of a device takes longer than a choice.
+_MACHINES: dict[int, tuple[Device, Constants, _Machine]] = {}
 
 
 def _machine(device: Device, c: Constants) -> _Machine:
-    known = _MACHINES.get(id(device)) if c is CONSTANTS else None
-    if known is not None and known[0] is device:
-        return known[1]
+    known = _MACHINES.get(id(device))
+    if known is not None and known[0] is device and known[1] is c:
+        return known[2]
     shared_bytes = device.shared_bytes_per_block_optin - STATIC_BYTES
     streams = []
     for rows, rate in zip(STREAMED_ROWS, c.streamed_rates, strict=True):
@@ -253,8 +249,7 @@ def _machine(device: Device, c: Constants) -> _Machine:
         bulk_rows=_rows(BULK_TILES, sliced, c, shared_bytes),
         streams=tuple(streams),
     )
-    if c is CONSTANTS:
-        _MACHINES[id(device)] = device, machine
+    _MACHINES[id(device)] = device, c, machine
     return machine
 
 
@@ -343,12 +338,15 @@ def _weigh_tiles(
         bm, bn, each, of_k, loop = row
         make, tile, bk, step, resident, beside, adding = loop
         of_k += more
+        most_ticketed = tile.most_ticketed
         slots, phases = sms * resident, -(-k // bk)
-        for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
+        for splits in (
+            _splits(tiles, sms, slots, phases, most_ticketed) if tiles < 4 * slots else (1,)
+        ):
             blocks, second_s = tiles * splits, 0.0
             if splits == 1:
                 depth, clocks = -(-k // step) * step, 0.0
-            elif splits <= MOST_TICKETED:
+            elif splits <= most_ticketed:
                 depth, clocks = -(-phases // splits) * bk, c.ticket_clocks + splits * adding
             else:
                 depth, clocks = -(-phases // splits) * bk, 0.0
@@ -385,7 +383,7 @@ def _more_clocks(product: Product, c: Constants) -> tuple[float, float]:
     )
 
 
-def _splits(tiles: int, sms: int, slots: int, phases: int) -> list[int]:
+def _splits(tiles: int, sms: int, slots: int, phases: int, most_ticketed: int) -> list[int]:
     """Numbers of splits that are weighed: those that fill the SMs, and small ones."""
     most = min(phases, MOST_SPLITS)
     numbers = [one for one in SMALL_SPLITS if one <= most] if 2 * tiles >= sms else [1]
@@ -393,8 +391,8 @@ def _splits(tiles: int, sms: int, slots: int, phases: int) -> list[int]:
         splits = min(blocks // tiles, most)
         if splits > numbers[-1]:
             numbers.append(splits)
-    if numbers[-1] > MOST_TICKETED and MOST_TICKETED not in numbers:
-        numbers.append(MOST_TICKETED)
+    if numbers[-1] > most_ticketed and most_ticketed not in numbers:
+        numbers.append(most_ticketed)
     return numbers
 
 

@@ -28,7 +28,6 @@ _INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 COLUMNS_OF_FEW_ROWS = {True: 32, False: 128}  # of a block, by whether B is stored along k
 MOST_ROWS = 8  # of few_rows.cu
 ROWS_OF_FEW_ROWS = (1, 2, 4, 8)
-MOST_TICKETED = 8  # splits that the last block adds; of more, a second launch adds the sums
 MOST_SHORT_K = 96  # beyond it short_k.cu is not considered
 PACK_TILE = 64
 TICKETS_ALIGNMENT = 128  # bytes
@@ -162,7 +161,7 @@ def _split_workspace(
     product: Product, tile: Tile, tiles: int, splits: int
 ) -> tuple[bool, int, int]:
     """Return if a ticket says who adds the sums, bytes of tickets, and of tickets and sums."""
-    by_ticket = splits <= MOST_TICKETED
+    by_ticket = splits <= tile.most_ticketed
     if splits == 1:
         return by_ticket, 0, 0
     tickets = _aligned(4 * tiles) if by_ticket else 0

@@ -6,6 +6,7 @@
 //           way; where its rows run along the tile and begin on 16 bytes, copies are of 16. SLICES groups of warps
 //           share a tile by k, and so do `splits` blocks, for a C with few tiles. Which block is the
 //           last of a tile, an atomic ticket says; it adds all sums in the order of k. Nobody waits.
+//           The first phase has what whole phases leave of K: no later copy asks whether a k is inside.
 // Mapping   block tile BM x BN in phases of depth BK, warp tiles of 8 TM x 4 TN; a thread has groups of 4
 //           neighbouring rows and columns. blockIdx.x: tiles in bands of 8 rows, splits innermost;
 //           blockIdx.z: matrices of the batch.
