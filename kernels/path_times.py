@@ -57,34 +57,37 @@ class Constants:
     and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
     """
 
-    launch_s: float = 3.04e-08
-    pack_launch_s: float = 2.09e-06  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 4.49e-06  # and of the one that adds the sums of splits
-    first_clocks: float = 2840.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 136.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 1790.0
-    store_clocks: float = 0.378  # per element of a tile
-    slice_clocks: float = 0.0745  # per element of a tile and slice
-    copy_clocks: float = 0.0339  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0287  # per float that is copied from rows along k
+    launch_s: float = 3.91e-08
+    pack_launch_s: float = 1.23e-06  # more than the bytes, of the launch that copies A and B
+    sums_launch_s: float = 4.42e-06  # and of the one that adds the sums of splits
+    first_clocks: float = 2880.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 128.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 1770.0
+    store_clocks: float = 0.347  # per element of a tile
+    store_float_clocks: float = 0.0327  # more of them, where rows of C do not begin on 16 bytes
+    #: Of a block, over the warps of a scheduler: first copies and last stores, which they hide.
+    fill_clocks: float = 371.0
+    slice_clocks: float = 0.0754  # per element of a tile and slice
+    copy_clocks: float = 0.0352  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0285  # per float that is copied from rows along k
     #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn.
-    last_turn_share: float = 0.115
-    ticket_clocks: float = 2030.0
-    ticket_bytes_per_clock: float = 18.9  # of the block that adds the sums of others
-    sums_share: float = 12.1  # of the bandwidth of L2, of the launch that adds the sums of splits
-    worker_clocks: float = 22800.0
-    sum_of_worker_clocks: float = 1580.0
-    few_clocks: tuple[float, float] = (3440.0, 2840.0)  # where B is stored along n, and along k
-    few_bytes_per_clock: tuple[float, float] = (9.23, 5.22)  # of a block of up to 4 rows, of more
+    last_turn_share: float = 0.0749
+    ticket_clocks: float = 1970.0
+    ticket_bytes_per_clock: float = 19.3  # of the block that adds the sums of others
+    sums_share: float = 20.6  # of the bandwidth of L2, of the launch that adds the sums of splits
+    worker_clocks: float = 24700.0
+    sum_of_worker_clocks: float = 1540.0
+    few_clocks: tuple[float, float] = (3170.0, 3480.0)  # where B is stored along n, and along k
+    few_bytes_per_clock: tuple[float, float] = (9.93, 5.22)  # of a block of up to 4 rows, of more
     few_sm_bytes_per_clock: float = 36.4
-    few_row_clocks: float = 343.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.326
-    few_exposed: float = 0.0226  # share of a block's work that reading does not hide
+    few_row_clocks: tuple[float, float] = (583.0, 258.0)  # per row: its part of A, and its sums
+    few_share_of_peak: float = 0.329
+    few_exposed: float = 0.0262  # share of a block's work that reading does not hide
     short_clocks: float = 1710.0
-    short_phase_clocks: float = 270.0
+    short_phase_clocks: float = 253.0
     short_share_of_peak: float = 0.259
     short_store_clocks: float = 0.0762
-    pack_share: float = 1.04  # of the bandwidth of DRAM
+    pack_share: float = 0.998  # of the bandwidth of DRAM
     dram_share: float = 0.777
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
@@ -143,8 +146,9 @@ Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
 # of a block without splits is a multiple, blocks that fit on an SM, clocks of a k of 0, 1, 2, ...
 # of these, and clocks to add the sums of one split.
 _Loop = tuple[Callable[..., Plan], Tile, int, int, int, tuple[float, ...], float]
-# Rows and columns of a tile, clocks of a block, of a k of it with others beside it, and the rest.
-_Row = tuple[int, int, float, float, _Loop]
+# Rows and columns of a tile, clocks of a block, more of one that stores single floats, clocks of a
+# k with other blocks beside it, and the rest.
+_Row = tuple[int, int, float, float, float, _Loop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,12 +269,15 @@ def _rows(
         elements = tile.bm * tile.bn
         each = c.bulk_block_clocks if is_bulk else c.block_clocks
         each += elements * c.store_clocks
+        each += c.fill_clocks * THREADS_OF_A_TURN / (rate.blocks * tile.threads)
         each += elements * c.slice_clocks * (tile.slices if tile.slices > 1 else 0)
         step = tile.bk if is_bulk else CHUNK * tile.slices
         beside = tuple(scale * one / tile.bk for one in _beside(rate, tile.threads))
         adding = FLOAT_BYTES * elements / c.ticket_bytes_per_clock
         loop = make, tile, tile.bk, step, rate.blocks, beside, adding
-        found.append((tile.bm, tile.bn, each, beside[-1] / rate.blocks, loop))
+        # lanes store 16 neighbours, or 32 where a thread has pairs of quads
+        by_floats = elements * c.store_float_clocks * (1 if tile.tn % 8 == 0 else 2)
+        found.append((tile.bm, tile.bn, each, by_floats, beside[-1] / rate.blocks, loop))
     return tuple(found)
 
 
@@ -287,8 +294,9 @@ def _beside(rate: Rate, threads: int) -> Iterator[float]:
         yield rate.alone + further * (rate.together - rate.alone)
 
 
-# The least time, tiles, more clocks of a k than predicted, the time before the loop, and the row.
-_Bound = tuple[float, int, float, float, _Row]
+# The least time, tiles, clocks of a block, more of a k than predicted, the time before the loop,
+# and the row.
+_Bound = tuple[float, int, float, float, float, _Row]
 
 
 def _bounds(
@@ -304,13 +312,16 @@ def _bounds(
     clock_s = 1.0 / (machine.sms * machine.clock_hz)
     more_a, more_b = more_of_sides
     found: list[_Bound] = []
+    stores_floats = not product.c.in_quads or n % 4 != 0
     for row in rows:
-        bm, bn, each, together, _ = row
+        bm, bn, each, by_floats, together, _ = row
+        if stores_floats:
+            each += by_floats
         more = bm * more_a + bn * more_b
         tiles = -(-m // bm) * -(-n // bn) * batch
         busy_s = tiles * (each + k * (together + more)) * clock_s
         least_s = start_s + (busy_s if busy_s > memory_s else memory_s)
-        found.append((least_s, tiles, more, start_s, row))
+        found.append((least_s, tiles, each, more, start_s, row))
     return found
 
 
@@ -332,10 +343,10 @@ def _weigh_tiles(
     best = min(map(_FIRST, found), default=inf) if is_pruned else inf
     if is_pruned:
         bounds.sort(key=_FIRST)
-    for least_s, tiles, more, start_s, row in bounds:
+    for least_s, tiles, each, more, start_s, row in bounds:
         if least_s >= best:
             break
-        bm, bn, each, of_k, loop = row
+        bm, bn, _, _, of_k, loop = row
         make, tile, bk, step, resident, beside, adding = loop
         of_k += more
         most_ticketed = tile.most_ticketed
@@ -448,7 +459,9 @@ def _weigh_few_rows(
         bytes_per_clock = c.few_bytes_per_clock[rows > 4]
         reading = size / min(bytes_per_clock, c.few_sm_bytes_per_clock / together)
         adding = together * columns * depth * rows / machine.lanes / c.few_share_of_peak
-        clocks = rounds * (c.few_clocks[along_k] + c.few_row_clocks * rows + max(reading, adding))
+        clocks = rounds * (
+            c.few_clocks[along_k] + c.few_row_clocks[along_k] * rows + max(reading, adding)
+        )
         if splits > 1:
             sums = splits * FLOAT_BYTES * columns * rows
             clocks += c.ticket_clocks + sums / c.ticket_bytes_per_clock

@@ -28,7 +28,7 @@ constexpr int THREADS = 256, WARPS = THREADS / 32, COLUMNS = 4;  // of a thread 
 constexpr int BLOCK_COLUMNS = B_ALONG_K ? WARPS * COLUMNS : 32 * COLUMNS;
 constexpr int DEPTH = ROWS < 8 ? 2048 / ROWS : 512;  // columns of A in shared memory
 constexpr int WIDTH = QUADS ? 4 : 1;                    // floats of a load of B
-constexpr int LOADS = B_ALONG_K ? (QUADS ? 2 : 4) : ROWS > 2 ? 4 : 8;  // of B per thread and column or quad, at a time
+constexpr int LOADS = B_ALONG_K && QUADS ? 2 : ROWS > 2 ? 4 : 8;  // of B per thread and column or quad, at a time
 constexpr int K_AT_ONCE = B_ALONG_K ? LOADS * 32 * WIDTH : LOADS * WARPS;
 constexpr int BATCH = 8;                                // floats of A per thread, at a time
 
