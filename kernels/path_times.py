@@ -58,7 +58,7 @@ class Constants:
     """
 
     launch_s: float = 3.91e-08
-    pack_launch_s: float = 1.23e-06  # more than the bytes, of the launch that copies A and B
+    pack_launch_s: float = 2.44e-06  # more than the bytes, of the launch that copies A and B
     sums_launch_s: float = 4.42e-06  # and of the one that adds the sums of splits
     first_clocks: float = 2880.0  # of first copies and last stores, which nothing hides
     block_clocks: float = 128.0  # of each block of any_layout.cu
@@ -75,8 +75,9 @@ class Constants:
     ticket_clocks: float = 1970.0
     ticket_bytes_per_clock: float = 19.3  # of the block that adds the sums of others
     sums_share: float = 20.6  # of the bandwidth of L2, of the launch that adds the sums of splits
-    worker_clocks: float = 24700.0
-    sum_of_worker_clocks: float = 1540.0
+    stream_store_clocks: float = 0.909  # per element of a tile of streamed.cu
+    worker_clocks: float = 13200.0
+    sum_of_worker_clocks: float = 1790.0
     few_clocks: tuple[float, float] = (3170.0, 3480.0)  # where B is stored along n, and along k
     few_bytes_per_clock: tuple[float, float] = (9.93, 5.22)  # of a block of up to 4 rows, of more
     few_sm_bytes_per_clock: float = 36.4
@@ -95,7 +96,7 @@ class Constants:
         *(0.953, 0.929, 0.906, 0.87, 0.824, 0.869),
     )
     bulk_rates: tuple[float, ...] = (1.07, 1.07, 1.01, 1.05, 1.05)
-    streamed_rates: tuple[float, ...] = (1.16, 1.2)
+    streamed_rates: tuple[float, ...] = (1.12, 1.15)
 
 
 CONSTANTS = Constants()
@@ -239,7 +240,7 @@ def _machine(device: Device, c: Constants) -> _Machine:
     for rows, rate in zip(STREAMED_ROWS, c.streamed_rates, strict=True):
         elements = 16 * rows * STREAMED_COLUMNS
         per_clock = device.fp32_lanes_per_sm * device.sm_count * STREAMED_SHARES[rows] / rate
-        clocks = c.bulk_block_clocks + c.store_clocks * elements
+        clocks = c.bulk_block_clocks + c.stream_store_clocks * elements
         if streamed_bytes(rows) <= shared_bytes:
             streams.append((rows, 16 * rows, elements / per_clock, clocks))
     machine = _Machine(
