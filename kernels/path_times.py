@@ -96,7 +96,7 @@ class Constants:
         *(0.953, 0.929, 0.906, 0.87, 0.824, 0.869),
     )
     bulk_rates: tuple[float, ...] = (1.07, 1.07, 1.01, 1.05, 1.05)
-    streamed_rates: tuple[float, ...] = (1.12, 1.15)
+    streamed_rates: tuple[float, ...] = (1.12, 1.13)
 
 
 CONSTANTS = Constants()
