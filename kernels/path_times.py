@@ -479,7 +479,8 @@ def _weigh_short_k(
     for rows, columns in SHORT_TILES:
         bm, bn = 8 * rows, 32 * columns
         blocks = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
-        most = 3 if rows * columns > 8 else 8  # on an SM, by registers
+        elements = rows * columns
+        most = 3 if elements > 8 else 4 if elements > 2 else 6  # on an SM, by registers
         together = min(most, ceil_div(blocks, machine.sms))
         rounds = blocks / (machine.sms * together) if blocks > machine.sms * most else 1.0
         work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak
