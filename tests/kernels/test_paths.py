@@ -87,10 +87,12 @@ def test_the_first_phase_is_the_short_one(k):
 
 
 # added by the last block, and by a second launch
-@pytest.mark.parametrize("splits", [2, pytest.param(9, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("splits", [2, 16, pytest.param(17, marks=pytest.mark.exhaustive)])
 def test_splits_of_a_batch(splits):
     one = Product(m=33, n=20, k=64 * splits, lda=64 * splits + 3, batch=2, stride_b=0)
-    check(one, any_layout(one, ANY["32x32x64/4x8x8"], splits))
+    plan = any_layout(one, ANY["32x32x64/4x8x8"], splits)
+    assert len(plan.launches) == (1 if splits <= 16 else 2)
+    check(one, plan)
 
 
 @pytest.mark.exhaustive
