@@ -111,8 +111,8 @@ class Rate:
     blocks: int
 
 
-# Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture. Tiles of
-# any_layout.cu that are older than decision 131 were predicted with the copies before it.
+# Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture. Those
+# of tiles of any_layout.cu that are older than decision 131 are with the copies before it.
 RATES = {
     "64x128x16/8x8x1": Rate(alone=1959, together=6637, blocks=4),
     "128x64x16/8x8x1": Rate(alone=2135, together=6682, blocks=4),
