@@ -92,7 +92,7 @@ class Constants:
     dram_share: float = 0.777
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
-        *(0.871, 0.906, 0.844, 0.909, 0.952, 0.951, 0.874, 1.053, 1.11),
+        *(0.871, 0.906, 0.844, 0.909, 0.952, 0.951, 0.874),
         *(0.953, 0.929, 0.906, 0.87, 0.824, 0.869),
     )
     bulk_rates: tuple[float, ...] = (1.023, 1.07, 1.01, 1.05, 1.05)
@@ -121,8 +121,6 @@ RATES = {
     "96x96x16/12x12x1": Rate(alone=3701, together=6602, blocks=4),
     "64x96x16/8x12x1": Rate(alone=2516, together=6542, blocks=6),
     "96x64x16/12x8x1": Rate(alone=2871, together=7626, blocks=6),
-    "128x48x16/8x12x1": Rate(alone=2581, together=6768, blocks=6),
-    "128x32x16/8x8x1": Rate(alone=1900, together=5548, blocks=7),
     "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
     "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
     "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
