@@ -10,6 +10,9 @@ from analysis.problem import FLOAT_BYTES
 from kernels.tilings import SPLIT_DEPTH
 
 CHUNK = 8  # k of a slice that any_layout.cu computes at a time, at the end of K too
+#: Splits whose sums the last block of a tile adds, and bytes of these. Of more, a second launch
+#: adds them.
+MOST_TICKETED, MOST_TICKETED_BYTES = 16, 128 << 10
 PAD = 4  # floats behind a row of a tile in shared memory, any_layout.cu
 
 
@@ -34,6 +37,7 @@ class Tile:
     name: str = field(init=False)
     threads: int = field(init=False)
     shared_bytes: int = field(init=False)
+    most_ticketed: int = field(init=False)  #: splits that the last block adds
 
     def __post_init__(self) -> None:
         threads = self.bm // self.tm * (self.bn // self.tn) * self.slices
@@ -41,8 +45,11 @@ class Tile:
         ring = self.stages * self.bk * (self.bm + self.bn + pad) * FLOAT_BYTES
         sums = self.slices * self.bm * self.bn * FLOAT_BYTES if self.slices > 1 else 0
         name = f"{self.bm}x{self.bn}x{self.bk}/{self.tm}x{self.tn}x{self.slices}"
-        for key, value in (("name", name), ("threads", threads), ("shared_bytes", max(ring, sums))):
-            object.__setattr__(self, key, value)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "threads", threads)
+        object.__setattr__(self, "shared_bytes", max(ring, sums))
+        most = MOST_TICKETED_BYTES // (self.bm * self.bn * FLOAT_BYTES)
+        object.__setattr__(self, "most_ticketed", min(most, MOST_TICKETED))
 
     @cached_property
     def defines(self) -> dict[str, int]:
@@ -61,16 +68,18 @@ ANY_TILES = (
     Tile(bm=128, bn=64, bk=16, tm=8, tn=8, slices=1, stages=3, fenced=True),
     Tile(bm=64, bn=64, bk=16, tm=4, tn=8, slices=1, stages=3),
     Tile(bm=64, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3, fenced=True),
-    Tile(bm=128, bn=64, bk=16, tm=8, tn=16, slices=1, stages=3, fenced=True),
+    Tile(bm=96, bn=96, bk=16, tm=12, tn=12, slices=1, stages=3, fenced=True),
+    Tile(bm=64, bn=96, bk=16, tm=8, tn=12, slices=1, stages=3, fenced=True),
+    Tile(bm=96, bn=64, bk=16, tm=12, tn=8, slices=1, stages=3, fenced=True),
     Tile(bm=128, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3, fenced=True),
     Tile(bm=32, bn=128, bk=32, tm=4, tn=8, slices=2, stages=3),
     Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=4, stages=3),
-    Tile(bm=128, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
     Tile(bm=64, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
     Tile(bm=32, bn=32, bk=32, tm=4, tn=8, slices=4, stages=3),
     Tile(bm=32, bn=32, bk=64, tm=4, tn=8, slices=8, stages=3),
 )
 BULK_TILES = (
+    Tile(bm=112, bn=64, bk=SPLIT_DEPTH, tm=14, tn=8, slices=4, stages=4, is_bulk=True),
     Tile(bm=128, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=4, stages=4, is_bulk=True),
     Tile(bm=64, bn=64, bk=SPLIT_DEPTH, tm=8, tn=16, slices=8, stages=4, is_bulk=True),
     Tile(bm=64, bn=32, bk=SPLIT_DEPTH, tm=8, tn=8, slices=8, stages=5, is_bulk=True),

@@ -8,9 +8,10 @@ neither knows: starts of launches and blocks, rates of memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
+from operator import itemgetter
 from typing import Any
 
 from analysis.devices import Device
@@ -22,9 +23,9 @@ from kernels.paths import (
     COLUMNS_OF_FEW_ROWS,
     MOST_ROWS,
     MOST_SHORT_K,
-    MOST_TICKETED,
     ROWS_OF_FEW_ROWS,
     SHORT_TILES,
+    STREAMED_COLUMNS,
     STREAMED_ROWS,
     Plan,
     any_layout,
@@ -43,6 +44,7 @@ MOST_SPLITS, MOST_SPLITS_OF_FEW_ROWS = 64, 128
 STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
 BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few_rows.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
+THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 SHORT_DEPTH = 16  # of a phase of short_k.cu
 DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
 
@@ -55,49 +57,46 @@ class Constants:
     and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
     """
 
-    launch_s: float = 4.78e-08
-    second_launch_s: float = 5.42e-06
-    first_clocks: float = 3260.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 171.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 585.0
-    store_clocks: float = 0.379  # per element of a tile
-    slice_clocks: float = 0.0731  # per element of a tile and slice
-    copy_clocks: float = 0.043  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0279  # per float that is copied from rows along k
-    ticket_clocks: float = 2670.0
-    ticket_bytes_per_clock: float = 23.8  # of the block that adds the sums of others
-    sums_share: float = 2.78  # of the bandwidth of L2, of the launch that adds the sums of splits
-    worker_clocks: float = 25600.0
-    sum_of_worker_clocks: float = 467.0
-    few_clocks: float = 3670.0
-    few_bytes_per_clock: float = 6.39  # of a block
+    launch_s: float = 3.91e-08
+    pack_launch_s: float = 2.44e-06  # more than the bytes, of the launch that copies A and B
+    sums_launch_s: float = 4.42e-06  # and of the one that adds the sums of splits
+    first_clocks: float = 2880.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 128.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 1770.0
+    store_clocks: float = 0.347  # per element of a tile
+    store_float_clocks: float = 0.0327  # more of them, where rows of C do not begin on 16 bytes
+    #: Of a block, over the warps of a scheduler: first copies and last stores, which they hide.
+    fill_clocks: float = 371.0
+    slice_clocks: float = 0.0754  # per element of a tile and slice
+    copy_clocks: float = 0.0352  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0285  # per float that is copied from rows along k
+    #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn.
+    last_turn_share: float = 0.0749
+    ticket_clocks: float = 1970.0
+    ticket_bytes_per_clock: float = 19.3  # of the block that adds the sums of others
+    sums_share: float = 20.6  # of the bandwidth of L2, of the launch that adds the sums of splits
+    stream_store_clocks: float = 0.909  # per element of a tile of streamed.cu
+    worker_clocks: float = 13200.0
+    sum_of_worker_clocks: float = 1790.0
+    few_clocks: tuple[float, float] = (3170.0, 3480.0)  # where B is stored along n, and along k
+    few_bytes_per_clock: tuple[float, float] = (9.93, 5.22)  # of a block of up to 4 rows, of more
     few_sm_bytes_per_clock: float = 36.4
-    few_row_clocks: float = 507.0  # per row of a block: its part of A, and its sums
-    few_share_of_peak: float = 0.401
-    few_exposed: float = 0.03  # share of a block's work that reading does not hide
-    short_clocks: float = 2620.0
-    short_phase_clocks: float = 644.0
-    short_share_of_peak: float = 0.276
-    short_store_clocks: float = 0.086
-    pack_share: float = 1.15  # of the bandwidth of DRAM
-    dram_share: float = 0.784
+    few_row_clocks: tuple[float, float] = (583.0, 258.0)  # per row: its part of A, and its sums
+    few_share_of_peak: float = 0.329
+    few_exposed: float = 0.0262  # share of a block's work that reading does not hide
+    short_clocks: float = 1710.0
+    short_phase_clocks: float = 253.0
+    short_share_of_peak: float = 0.259
+    short_store_clocks: float = 0.0762
+    pack_share: float = 0.998  # of the bandwidth of DRAM
+    dram_share: float = 0.777
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
-        0.866,
-        0.921,
-        0.902,
-        0.971,
-        0.961,
-        0.956,
-        0.983,
-        0.934,
-        0.904,
-        0.925,
-        0.889,
-        0.889,
+        *(0.871, 0.906, 0.844, 0.909, 0.952, 0.951, 0.874),
+        *(0.953, 0.929, 0.906, 0.87, 0.824, 0.869),
     )
-    bulk_rates: tuple[float, ...] = (1.09, 1.02, 1.04, 1.06)
-    streamed_rates: tuple[float, ...] = (1.17, 1.22)
+    bulk_rates: tuple[float, ...] = (1.023, 1.07, 1.01, 1.05, 1.05)
+    streamed_rates: tuple[float, ...] = (1.12, 1.13)
 
 
 CONSTANTS = Constants()
@@ -112,20 +111,23 @@ class Rate:
     blocks: int
 
 
-# Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture.
+# Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture. Those
+# of tiles of any_layout.cu that are older than decision 131 are with the copies before it.
 RATES = {
     "64x128x16/8x8x1": Rate(alone=1959, together=6637, blocks=4),
     "128x64x16/8x8x1": Rate(alone=2135, together=6682, blocks=4),
     "64x64x16/4x8x1": Rate(alone=1463, together=5879, blocks=6),
     "64x128x16/8x16x1": Rate(alone=3371, together=6308, blocks=4),
-    "128x64x16/8x16x1": Rate(alone=3508, together=6650, blocks=4),
+    "96x96x16/12x12x1": Rate(alone=3701, together=6602, blocks=4),
+    "64x96x16/8x12x1": Rate(alone=2516, together=6542, blocks=6),
+    "96x64x16/12x8x1": Rate(alone=2871, together=7626, blocks=6),
     "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
     "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
     "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
-    "128x32x32/8x8x4": Rate(alone=2372, together=4108, blocks=2),
     "64x32x32/8x8x4": Rate(alone=1369, together=4004, blocks=4),
     "32x32x32/4x8x4": Rate(alone=962, together=3692, blocks=6),
     "32x32x64/4x8x8": Rate(alone=1426, together=3873, blocks=3),
+    "112x64x64/14x8x4": Rate(alone=4705, together=4705, blocks=1),
     "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
     "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
     "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
@@ -134,19 +136,36 @@ RATES = {
 STREAMED_SHARES = {8: 0.88, 10: 0.91}  # of the peak, rungs 16 and 18
 SMALL_SPLITS = (1, 2, 3, 4)  # that are weighed where tiles fill half of the SMs or more
 
+_FIRST = itemgetter(0)
+
 # Estimated seconds, the function that makes the launches, and its arguments behind the product.
 Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
 
 
+# Facts on a tile that the estimates need: its function and itself, k of a phase, k of which the K
+# of a block without splits is a multiple, blocks that fit on an SM, clocks of a k of 0, 1, 2, ...
+# of these, and clocks to add the sums of one split.
+_Loop = tuple[Callable[..., Plan], Tile, int, int, int, tuple[float, ...], float]
+# Rows and columns of a tile, clocks of a block, more of one that stores single floats, clocks of a
+# k with other blocks beside it, and the rest.
+_Row = tuple[int, int, float, float, float, _Loop]
+
+
 @dataclass(frozen=True, slots=True)
 class _Machine:
+    """What the estimates need of a device and constants, whatever the product."""
+
     sms: int
     clock_hz: float
     lanes: int
     dram: float
     l2: float
-    shared_bytes: int  #: dynamic, that a block may have
     has_bulk: bool
+    any_rows: tuple[_Row, ...]
+    bulk_rows: tuple[_Row, ...]
+    #: Rows of a thread of streamed.cu, those of its tile, clocks of a k of a tile on all SMs, and
+    #: clocks of a tile on one.
+    streams: tuple[tuple[int, int, float, float], ...]
 
 
 def plan_for(device: Device, product: Product) -> Plan:
@@ -159,7 +178,7 @@ def plan_for(device: Device, product: Product) -> Plan:
             f"paths need sm_{OLDEST} or later, and {device.name} is {device.sm_arch}: "
             "choose a rung of the ladder, such as double-buffered"
         )
-    _, make, arguments = min(candidates(device, product, is_pruned=True), key=_seconds)
+    _, make, arguments = min(candidates(device, product, is_pruned=True), key=_FIRST)
     return make(product, *arguments)
 
 
@@ -184,30 +203,21 @@ def candidates(
 
     Those with bulk copies need sm_90.
     """
-    machine = _Machine(
-        device.sm_count,
-        device.boost_clock_hz,
-        device.fp32_lanes_per_sm,
-        constants.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
-        device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
-        device.shared_bytes_per_block_optin - STATIC_BYTES,
-        _capability(device) >= OLDEST_OF_BULK,
-    )
+    machine = _machine(device, constants)
     found: list[Candidate] = []
     if product.m <= MOST_ROWS or product.n <= MOST_ROWS:
         _weigh_few_rows(found, machine, product, constants)
     if product.k <= MOST_SHORT_K:
         _weigh_short_k(found, machine, product, constants)
-    any_rows, bulk_rows = _TABLES if constants is CONSTANTS else _tables(constants)
     memory_s = product.matrix_bytes / machine.dram
     start_s = constants.launch_s + constants.first_clocks / machine.clock_hz
     more = _more_clocks(product, constants)
-    bounds = _bounds(machine, product, any_rows, start_s, more, memory_s)
+    bounds = _bounds(machine, product, machine.any_rows, start_s, more, memory_s)
     if machine.has_bulk:
         packing_s = _packing_s(machine, product, constants)
         _weigh_streams(found, machine, product, constants, packing_s)
         start_s += packing_s
-        bounds += _bounds(machine, product, bulk_rows, start_s, (0.0, 0.0), memory_s)
+        bounds += _bounds(machine, product, machine.bulk_rows, start_s, (0.0, 0.0), memory_s)
     _weigh_tiles(found, machine, product, constants, bounds, memory_s, is_pruned)
     return found
 
@@ -216,85 +226,103 @@ def _capability(device: Device) -> int:
     return int(device.sm_arch.removeprefix("sm_"))
 
 
-def _seconds(candidate: Candidate) -> float:
-    return candidate[0]
+# By the device's id, as a hash of a device takes longer than a choice.
+_MACHINES: dict[int, tuple[Device, Constants, _Machine]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Loop:
-    """Facts on a tile that the estimates need. Clocks are those of a block, and of one k of it."""
+def _machine(device: Device, c: Constants) -> _Machine:
+    known = _MACHINES.get(id(device))
+    if known is not None and known[0] is device and known[1] is c:
+        return known[2]
+    shared_bytes = device.shared_bytes_per_block_optin - STATIC_BYTES
+    streams = []
+    for rows, rate in zip(STREAMED_ROWS, c.streamed_rates, strict=True):
+        elements = 16 * rows * STREAMED_COLUMNS
+        per_clock = device.fp32_lanes_per_sm * device.sm_count * STREAMED_SHARES[rows] / rate
+        clocks = c.bulk_block_clocks + c.stream_store_clocks * elements
+        if streamed_bytes(rows) <= shared_bytes:
+            streams.append((rows, 16 * rows, elements / per_clock, clocks))
+    machine = _Machine(
+        sms=device.sm_count,
+        clock_hz=device.boost_clock_hz,
+        lanes=device.fp32_lanes_per_sm,
+        dram=c.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
+        l2=device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
+        has_bulk=_capability(device) >= OLDEST_OF_BULK,
+        any_rows=_rows(ANY_TILES, any_layout, c, shared_bytes),
+        bulk_rows=_rows(BULK_TILES, sliced, c, shared_bytes),
+        streams=tuple(streams),
+    )
+    _MACHINES[id(device)] = device, c, machine
+    return machine
 
-    make: Callable[..., Plan]
-    tile: Tile
-    bk: int
-    step: int  #: of which the K of a block without splits is a multiple
-    alone: float  #: clocks of a k of a block that has its SM for itself
-    resident: int  #: blocks that fit on an SM
-    adding: float  #: clocks to add the sums of one split
 
-
-# Rows and columns of a tile, clocks of a block, of a k of it with others beside it, and the rest.
-_Row = tuple[int, int, float, float, _Loop]
-
-
-def _rows(tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants) -> list[_Row]:
+def _rows(
+    tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants, shared_bytes: int
+) -> tuple[_Row, ...]:
     is_bulk = make is sliced
     found: list[_Row] = []
     for tile, scale in zip(tiles, c.bulk_rates if is_bulk else c.any_rates, strict=True):
+        if tile.shared_bytes > shared_bytes:
+            continue
         rate = (RATES.get(f"{tile.name} bulk") if is_bulk else None) or RATES[tile.name]
         elements = tile.bm * tile.bn
-        slices = tile.slices if tile.slices > 1 else 0
         each = c.bulk_block_clocks if is_bulk else c.block_clocks
-        each += elements * (c.store_clocks + c.slice_clocks * slices)
-        loop = _Loop(
-            make=make,
-            tile=tile,
-            bk=tile.bk,
-            step=tile.bk if is_bulk else CHUNK * tile.slices,
-            alone=scale * rate.alone / tile.bk,
-            resident=rate.blocks,
-            adding=FLOAT_BYTES * elements / c.ticket_bytes_per_clock,
-        )
-        together = scale * rate.together / tile.bk / rate.blocks
-        found.append((tile.bm, tile.bn, each, together, loop))
-    return found
+        each += elements * c.store_clocks
+        each += c.fill_clocks * THREADS_OF_A_TURN / (rate.blocks * tile.threads)
+        each += elements * c.slice_clocks * (tile.slices if tile.slices > 1 else 0)
+        step = tile.bk if is_bulk else CHUNK * tile.slices
+        beside = tuple(scale * one / tile.bk for one in _beside(rate, tile.threads))
+        adding = FLOAT_BYTES * elements / c.ticket_bytes_per_clock
+        loop = make, tile, tile.bk, step, rate.blocks, beside, adding
+        # lanes store 16 neighbours, or 32 where a thread has pairs of quads
+        by_floats = elements * c.store_float_clocks * (1 if tile.tn % 8 == 0 else 2)
+        found.append((tile.bm, tile.bn, each, by_floats, beside[-1] / rate.blocks, loop))
+    return tuple(found)
 
 
-def _tables(c: Constants) -> tuple[list[_Row], list[_Row]]:
-    return _rows(ANY_TILES, any_layout, c), _rows(BULK_TILES, sliced, c)
+def _beside(rate: Rate, threads: int) -> Iterator[float]:
+    """Clocks of a phase of 0, 1, 2, ... blocks of an SM.
+
+    They grow with the warps of the scheduler that has the most: three blocks of two warps take as
+    long as four.
+    """
+    most_warps = [ceil_div(n * threads, THREADS_OF_A_TURN) for n in range(rate.blocks + 1)]
+    yield 0.0
+    for warps in most_warps[1:]:
+        further = (warps - most_warps[1]) / max(1, most_warps[-1] - most_warps[1])
+        yield rate.alone + further * (rate.together - rate.alone)
 
 
-_TABLES = _tables(CONSTANTS)
-
-# The least time, tiles, clocks of a block, more clocks of a k than predicted, clocks of a k with
-# others beside it, the time before the loop, and the rest.
-_Bound = tuple[float, int, float, float, float, float, _Loop]
+# The least time, tiles, clocks of a block, more of a k than predicted, the time before the loop,
+# and the row.
+_Bound = tuple[float, int, float, float, float, _Row]
 
 
 def _bounds(
     machine: _Machine,
     product: Product,
-    rows: list[_Row],
+    rows: tuple[_Row, ...],
     start_s: float,
     more_of_sides: tuple[float, float],
     memory_s: float,
 ) -> list[_Bound]:
     """For each tile the least time that it can take: all SMs are busy, or memory is."""
     m, n, k, batch = product.m, product.n, product.k, product.batch
-    clocks_per_s = machine.sms * machine.clock_hz
+    clock_s = 1.0 / (machine.sms * machine.clock_hz)
     more_a, more_b = more_of_sides
     found: list[_Bound] = []
-    for bm, bn, each, together, loop in rows:
+    stores_floats = not product.c.in_quads or n % 4 != 0
+    for row in rows:
+        bm, bn, each, by_floats, together, _ = row
+        if stores_floats:
+            each += by_floats
         more = bm * more_a + bn * more_b
-        tiles, of_k = -(-m // bm) * -(-n // bn) * batch, together + more
-        busy_s = tiles * (each + k * of_k) / clocks_per_s
+        tiles = -(-m // bm) * -(-n // bn) * batch
+        busy_s = tiles * (each + k * (together + more)) * clock_s
         least_s = start_s + (busy_s if busy_s > memory_s else memory_s)
-        found.append((least_s, tiles, each, more, of_k, start_s, loop))
+        found.append((least_s, tiles, each, more, start_s, row))
     return found
-
-
-def _least(bound: _Bound) -> float:
-    return bound[0]
 
 
 def _weigh_tiles(
@@ -309,43 +337,46 @@ def _weigh_tiles(
     """Add an estimate for each tile and number of splits, of the quickest loops first.
 
     Blocks of an SM share its time. The SMs run turns of as many blocks as fit, and a last one of
-    fewer, in which a block cannot be faster than alone.
+    fewer, which some SMs have more of than others: those that were ready first.
     """
-    k, sms, clock_hz = product.k, machine.sms, machine.clock_hz
-    best = min(map(_seconds, found), default=inf) if is_pruned else inf
+    k, sms, clock_s = product.k, machine.sms, 1.0 / machine.clock_hz
+    best = min(map(_FIRST, found), default=inf) if is_pruned else inf
     if is_pruned:
-        bounds.sort(key=_least)
-    for least_s, tiles, each, more, of_k, start_s, loop in bounds:
+        bounds.sort(key=_FIRST)
+    for least_s, tiles, each, more, start_s, row in bounds:
         if least_s >= best:
             break
-        tile, bk, resident = loop.tile, loop.bk, loop.resident
-        if tile.shared_bytes > machine.shared_bytes:
-            continue
-        alone = loop.alone + more
+        bm, bn, _, _, of_k, loop = row
+        make, tile, bk, step, resident, beside, adding = loop
+        of_k += more
+        most_ticketed = tile.most_ticketed
         slots, phases = sms * resident, -(-k // bk)
-        for splits in _splits(tiles, sms, slots, phases) if tiles < 4 * slots else (1,):
-            blocks = tiles * splits
+        for splits in (
+            _splits(tiles, sms, slots, phases, most_ticketed) if tiles < 4 * slots else (1,)
+        ):
+            blocks, second_s = tiles * splits, 0.0
             if splits == 1:
-                depth, ticket_clocks, second_s = -(-k // loop.step) * loop.step, 0.0, 0.0
-            elif splits <= MOST_TICKETED:
-                depth, second_s = -(-phases // splits) * bk, 0.0
-                ticket_clocks = c.ticket_clocks + splits * loop.adding
+                depth, clocks = -(-k // step) * step, 0.0
+            elif splits <= most_ticketed:
+                depth, clocks = -(-phases // splits) * bk, c.ticket_clocks + splits * adding
             else:
-                depth, ticket_clocks = -(-phases // splits) * bk, 0.0
-                bytes_of_sums = 2 * FLOAT_BYTES * blocks * tile.bm * tile.bn
-                second_s = c.second_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
-            if least_s + second_s >= best:
-                continue
+                depth, clocks = -(-phases // splits) * bk, 0.0
+                bytes_of_sums = 2 * FLOAT_BYTES * blocks * bm * bn
+                second_s = c.sums_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
+                if least_s + second_s >= best:
+                    continue
             turns, rest = divmod(blocks, slots)
-            clocks = ticket_clocks + turns * resident * (each + depth * of_k)
+            clocks += turns * resident * (each + depth * of_k)
             if rest:
                 together = -(-rest // sms)
-                rate = together * of_k
-                clocks += together * each + depth * (rate if rate > alone else alone)
-            busy_s = clocks / clock_hz
+                of_last = beside[together] + together * more
+                if turns:
+                    of_last += c.last_turn_share / turns * (resident * of_k - of_last)
+                clocks += together * each + depth * of_last
+            busy_s = clocks * clock_s
             seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:
-                found.append((seconds, loop.make, (tile, splits)))
+                found.append((seconds, make, (tile, splits)))
                 best = seconds if is_pruned else best
 
 
@@ -363,7 +394,7 @@ def _more_clocks(product: Product, c: Constants) -> tuple[float, float]:
     )
 
 
-def _splits(tiles: int, sms: int, slots: int, phases: int) -> list[int]:
+def _splits(tiles: int, sms: int, slots: int, phases: int, most_ticketed: int) -> list[int]:
     """Numbers of splits that are weighed: those that fill the SMs, and small ones."""
     most = min(phases, MOST_SPLITS)
     numbers = [one for one in SMALL_SPLITS if one <= most] if 2 * tiles >= sms else [1]
@@ -371,8 +402,8 @@ def _splits(tiles: int, sms: int, slots: int, phases: int) -> list[int]:
         splits = min(blocks // tiles, most)
         if splits > numbers[-1]:
             numbers.append(splits)
-    if numbers[-1] > MOST_TICKETED and MOST_TICKETED not in numbers:
-        numbers.append(MOST_TICKETED)
+    if numbers[-1] > most_ticketed and most_ticketed not in numbers:
+        numbers.append(most_ticketed)
     return numbers
 
 
@@ -383,28 +414,26 @@ def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
     floats = a * pack_a + b * pack_b
     if not floats:
         return 0.0
-    return c.second_launch_s + 2 * FLOAT_BYTES * floats / (c.pack_share * machine.dram)
+    return c.pack_launch_s + 2 * FLOAT_BYTES * floats / (c.pack_share * machine.dram)
 
 
 def _weigh_streams(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants, packing_s: float
 ) -> None:
-    workers = 2 * machine.sms
-    for rows, rate in zip(STREAMED_ROWS, c.streamed_rates, strict=True):
-        bm, bn = 16 * rows, 128
-        if streamed_bytes(rows) > machine.shared_bytes:
-            continue
-        if product.batch * ceil_div(product.m, bm) * bm >= LARGEST_DIMENSION:
+    workers, memory_s = 2 * machine.sms, product.matrix_bytes / machine.dram
+    across = -(-product.n // STREAMED_COLUMNS)
+    depth = -(-product.k // BULK_DEPTH) * BULK_DEPTH
+    for rows, bm, of_k, of_tile in machine.streams:
+        down = -(-product.m // bm) * product.batch
+        if down * bm >= LARGEST_DIMENSION:
             continue  # the kernel counts the rows of all matrices
-        tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
-        depth = ceil_div(product.k, BULK_DEPTH) * BULK_DEPTH
-        share = STREAMED_SHARES[rows] / rate
-        clocks = tiles * bm * bn * depth / (machine.lanes * share * machine.sms)
-        clocks += (c.bulk_block_clocks + c.store_clocks * bm * bn) * max(1.0, tiles / workers)
+        tiles = down * across
+        clocks = tiles * depth * of_k + of_tile * (tiles / workers if tiles > workers else 1.0)
         if shared := tiles % workers:
             clocks += c.worker_clocks + c.sum_of_worker_clocks * workers / shared
-        seconds = max(clocks / machine.clock_hz, product.matrix_bytes / machine.dram)
-        found.append((c.launch_s + packing_s + seconds, streamed, (rows, workers)))
+        busy_s = clocks / machine.clock_hz
+        seconds = c.launch_s + packing_s + (busy_s if busy_s > memory_s else memory_s)
+        found.append((seconds, streamed, (rows, workers)))
 
 
 def _weigh_few_rows(
@@ -427,9 +456,12 @@ def _weigh_few_rows(
         rounds = ceil_div(blocks, machine.sms * together)
         width = min(columns, max(product.m, product.n))
         size = width * min(depth, product.k) * FLOAT_BYTES
-        reading = size / min(c.few_bytes_per_clock, c.few_sm_bytes_per_clock / together)
+        bytes_per_clock = c.few_bytes_per_clock[rows > 4]
+        reading = size / min(bytes_per_clock, c.few_sm_bytes_per_clock / together)
         adding = together * columns * depth * rows / machine.lanes / c.few_share_of_peak
-        clocks = rounds * (c.few_clocks + c.few_row_clocks * rows + max(reading, adding))
+        clocks = rounds * (
+            c.few_clocks[along_k] + c.few_row_clocks[along_k] * rows + max(reading, adding)
+        )
         if splits > 1:
             sums = splits * FLOAT_BYTES * columns * rows
             clocks += c.ticket_clocks + sums / c.ticket_bytes_per_clock
@@ -446,7 +478,8 @@ def _weigh_short_k(
     for rows, columns in SHORT_TILES:
         bm, bn = 8 * rows, 32 * columns
         blocks = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
-        most = 3 if rows * columns > 8 else 8  # on an SM, by registers
+        elements = rows * columns
+        most = 3 if elements > 8 else 4 if elements > 2 else 6  # on an SM, by registers
         together = min(most, ceil_div(blocks, machine.sms))
         rounds = blocks / (machine.sms * together) if blocks > machine.sms * most else 1.0
         work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak

@@ -28,7 +28,6 @@ _INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 COLUMNS_OF_FEW_ROWS = {True: 32, False: 128}  # of a block, by whether B is stored along k
 MOST_ROWS = 8  # of few_rows.cu
 ROWS_OF_FEW_ROWS = (1, 2, 4, 8)
-MOST_TICKETED = 8  # splits that the last block adds; of more, a second launch adds the sums
 MOST_SHORT_K = 96  # beyond it short_k.cu is not considered
 PACK_TILE = 64
 TICKETS_ALIGNMENT = 128  # bytes
@@ -102,6 +101,7 @@ class Plan:
 
 SHORT_TILES = ((8, 4), (4, 2), (2, 1))  # rows and columns of a thread of short_k.cu
 STREAMED_ROWS = (8, 10)  # of a thread of streamed.cu
+STREAMED_COLUMNS = 128  # of a tile
 STREAMED_STAGES = 3
 STREAMED_THREADS = 128
 
@@ -161,7 +161,7 @@ def _split_workspace(
     product: Product, tile: Tile, tiles: int, splits: int
 ) -> tuple[bool, int, int]:
     """Return if a ticket says who adds the sums, bytes of tickets, and of tickets and sums."""
-    by_ticket = splits <= MOST_TICKETED
+    by_ticket = splits <= tile.most_ticketed
     if splits == 1:
         return by_ticket, 0, 0
     tickets = _aligned(4 * tiles) if by_ticket else 0
@@ -415,7 +415,7 @@ def sliced(product: Product, tile: Tile, splits: int) -> Plan:
 
 def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
     """Bulk copies and stream-K; first a copy of what bulk copies cannot read."""
-    bm, bn = 16 * thread_rows, 128
+    bm, bn = 16 * thread_rows, STREAMED_COLUMNS
     tiles = ceil_div(product.m, bm) * ceil_div(product.n, bn) * product.batch
     shared = tiles % workers
     flags = _aligned(4 * (workers + 1))
@@ -451,7 +451,7 @@ def streamed(product: Product, thread_rows: int, workers: int) -> Plan:
 
 def streamed_bytes(thread_rows: int) -> int:
     """Dynamic shared memory of a block of streamed.cu."""
-    return STREAMED_STAGES * BULK_DEPTH * (16 * thread_rows + 128) * FLOAT_BYTES
+    return STREAMED_STAGES * BULK_DEPTH * (16 * thread_rows + STREAMED_COLUMNS) * FLOAT_BYTES
 
 
 def _whole_quads(floats: int) -> int:

@@ -6,6 +6,7 @@
 //           way; where its rows run along the tile and begin on 16 bytes, copies are of 16. SLICES groups of warps
 //           share a tile by k, and so do `splits` blocks, for a C with few tiles. Which block is the
 //           last of a tile, an atomic ticket says; it adds all sums in the order of k. Nobody waits.
+//           The first phase has what whole phases leave of K: no later copy asks whether a k is inside.
 // Mapping   block tile BM x BN in phases of depth BK, warp tiles of 8 TM x 4 TN; a thread has groups of 4
 //           neighbouring rows and columns. blockIdx.x: tiles in bands of 8 rows, splits innermost;
 //           blockIdx.z: matrices of the batch.
@@ -63,7 +64,7 @@ constexpr int CHUNK = DEPTH < 8 ? DEPTH : 8;  // k of a slice between branches: 
 constexpr int PAD = 4;  // floats: 8 k times 4 rows or columns, which a warp stores together, are in 32 banks
 constexpr int BAND = 8, TOGETHER = 4, QUADS = TM * TN / 4;
 constexpr bool DEALT_OUT = false;
-constexpr int RESIDENT = TM * TN >= 128 ? 256 : TM * TN >= 64 ? 512 : 768;  // threads of an SM, by registers
+constexpr int RESIDENT = TM * TN >= 128 ? 256 : TM * TN > 64 ? 384 : TM * TN == 64 ? 512 : 768;  // threads of an SM, by registers
 constexpr int BLOCKS = THREADS < RESIDENT ? RESIDENT / THREADS : 1;
 static_assert(BM % WM == 0 && BN % WN == 0 && BK % SLICES == 0 && BK % 8 == 0, "warps fill the tile, slices the phase");
 
@@ -90,20 +91,27 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     const int first_row = tile.first_row, first_col = tile.first_col;
     const int c_row = row_of_thread(t), c_col = column_of_thread(t);
 
-    const int all_phases = (K + BK - 1) / BK;
+    // The first phase of K is short if K is no multiple of BK.
+    const int all_phases = (K + BK - 1) / BK, of_first = K - (all_phases - 1) * BK;
     const int begin = int((long long)all_phases * tile.split / splits);
     const int phases = int((long long)all_phases * (tile.split + 1) / splits) - begin;
+    const int first_k = begin == 0 ? 0 : of_first + (begin - 1) * BK;
+    int depth = begin == 0 ? of_first : BK;  // of this phase
 
-    const Copier<A_ALONG_K, A_QUADS, BM> copier_a(A, lda, first_row, M, begin * BK, K);
-    const Copier<B_ALONG_K, B_QUADS, BN> copier_b(B, ldb, first_col, N, begin * BK, K);
+    Copier<A_ALONG_K, A_QUADS, BM> copier_a(A, lda, first_row, M, first_k);
+    Copier<B_ALONG_K, B_QUADS, BN> copier_b(B, ldb, first_col, N, first_k);
     let_next_launch_start_beside_few_blocks();
     wait_for_last_launch();
+    const auto start_first = [&] {
+        copier_a.start<false>(stages[0].a, depth);
+        copier_b.start<false>(stages[0].b, depth);
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
     // a group of copies for each phase, of none if there is no such phase
-    const auto start = [&](int phase) {
+    const auto start = [&](int phase, Stage& to) {
         if (phase < phases) {
-            Stage& to = stages[phase % STAGES];
-            copier_a.start(to.a, phase);
-            copier_b.start(to.b, phase);
+            copier_a.start<true>(to.a, BK);
+            copier_b.start<true>(to.b, BK);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
     };
@@ -119,18 +127,21 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     };
 
     float sum[TM][TN] = {};
+    start_first();
 #pragma unroll
-    for (int phase = 0; phase < STAGES - 1; ++phase) start(phase);
+    for (int phase = 1; phase < STAGES - 1; ++phase) start(phase, stages[phase]);
     if (PREFETCHED && beta != 0.0f && tile.split == 0) prefetch(tile, C + blockIdx.z * stride_c, M, N, ldc);
+    int now = 0;  // stage of this phase; those that start go where the phase before was
     for (int phase = 0; phase < phases; ++phase) {
         // the tiles of this phase are complete, and those of the last one are not read any more
         asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
         __syncthreads();
-        const Stage& tiles = stages[phase % STAGES];
+        const Stage& tiles = stages[now];
         int k_of_slice = slice * DEPTH;
-        const int left = K - (begin + phase) * BK, end_of_slice = min(k_of_slice + DEPTH, left);
+        const int end_of_slice = min(k_of_slice + DEPTH, depth);
         read(tiles, k_of_slice, 0);
-        start(phase + STAGES - 1);
+        start(phase + STAGES - 1, stages[now == 0 ? STAGES - 1 : now - 1]);
+        now = now + 1 == STAGES ? 0 : now + 1, depth = BK;
 #pragma unroll 1
         for (; k_of_slice < end_of_slice; k_of_slice += CHUNK) {
 #pragma unroll

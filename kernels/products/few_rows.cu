@@ -27,8 +27,10 @@
 constexpr int THREADS = 256, WARPS = THREADS / 32, COLUMNS = 4;  // of a thread or warp
 constexpr int BLOCK_COLUMNS = B_ALONG_K ? WARPS * COLUMNS : 32 * COLUMNS;
 constexpr int DEPTH = ROWS < 8 ? 2048 / ROWS : 512;  // columns of A in shared memory
-constexpr int UNROLL = ROWS > 4 ? 4 : 8;                  // k of a thread at a time
-constexpr int PASSES = !QUADS ? 1 : ROWS > 4 ? 2 : 4;      // over the lanes of a warp, at a time
+constexpr int WIDTH = QUADS ? 4 : 1;                    // floats of a load of B
+constexpr int LOADS = B_ALONG_K && QUADS ? 2 : ROWS > 2 ? 4 : 8;  // of B per thread and column or quad, at a time
+constexpr int K_AT_ONCE = B_ALONG_K ? LOADS * 32 * WIDTH : LOADS * WARPS;
+constexpr int BATCH = 8;                                // floats of A per thread, at a time
 
 #include "early_start.cuh"
 
@@ -50,79 +52,98 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
     constexpr int STEP = B_ALONG_K || QUADS ? 1 : 32;
 
     float sum[ROWS][COLUMNS] = {};
+    float b[LOADS][COLUMNS][B_ALONG_K ? WIDTH : 1];
+    // Values of B from k on, all loads before the first that is needed. Quads that are not whole are left out.
+    const auto load_b = [&](int chunk, int depth, int k) {
+#pragma unroll
+        for (int u = 0; u < LOADS; ++u) {
+            if constexpr (B_ALONG_K) {
+                const int here = k + (u * 32 + lane) * WIDTH;
+#pragma unroll
+                for (int c = 0; c < COLUMNS; ++c) {
+                    const float* const from = B + size_t(col + c) * ldb + chunk + here;
+                    const bool inside = col + c < N && here + WIDTH <= depth;
+                    if constexpr (QUADS) {
+                        const float4 quad = inside ? __ldcs(reinterpret_cast<const float4*>(from)) : make_float4(0, 0, 0, 0);
+                        b[u][c][0] = quad.x, b[u][c][1] = quad.y, b[u][c][2] = quad.z, b[u][c][3] = quad.w;
+                    } else {
+                        b[u][c][0] = inside ? __ldcs(from) : 0.0f;
+                    }
+                }
+            } else {
+                const int here = k + warp * LOADS + u;
+                const float* const from = B + size_t(chunk + here) * ldb + col;
+                if constexpr (QUADS) {
+                    const bool inside = here < depth && col + 4 <= N;
+                    const float4 quad = inside ? __ldcs(reinterpret_cast<const float4*>(from)) : make_float4(0, 0, 0, 0);
+                    b[u][0][0] = quad.x, b[u][1][0] = quad.y, b[u][2][0] = quad.z, b[u][3][0] = quad.w;
+                } else {
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; ++c) b[u][c][0] = here < depth && col + c * STEP < N ? __ldcs(from + c * STEP) : 0.0f;
+                }
+            }
+        }
+    };
+    const auto add_up = [&](int k) {
+#pragma unroll
+        for (int u = 0; u < LOADS; ++u)
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+                for (int q = 0; q < (B_ALONG_K ? WIDTH : 1); ++q) {
+                    const float a = rows[r][k + (B_ALONG_K ? (u * 32 + lane) * WIDTH + q : warp * LOADS + u)];
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; ++c) sum[r][c] += a * b[u][c][q];
+                }
+    };
+
     let_next_launch_start_beside_few_blocks();
     wait_for_last_launch();
     for (int chunk = begin; chunk < end; chunk += DEPTH) {
         const int depth = min(DEPTH, end - chunk);
+        load_b(chunk, depth, 0);  // on its way while A comes
         __syncthreads();
-        for (int x = t; x < ROWS * DEPTH; x += THREADS) {
+#pragma unroll 1
+        for (int first = t; first < ROWS * DEPTH; first += BATCH * THREADS) {
+            float value[BATCH];
             // along the stored rows of A: k if a_k is 1, else the row
-            const int row = a_k == 1 ? x / DEPTH : x % ROWS, k = a_k == 1 ? x % DEPTH : x / ROWS;
-            rows[row][k] = row < M && k < depth ? __ldca(A + size_t(row) * a_row + size_t(chunk + k) * a_k) : 0.0f;
+            const auto row_of = [&](int n) { return a_k == 1 ? (first + n * THREADS) / DEPTH : (first + n * THREADS) % ROWS; };
+            const auto k_of = [&](int n) { return a_k == 1 ? (first + n * THREADS) % DEPTH : (first + n * THREADS) / ROWS; };
+#pragma unroll
+            for (int n = 0; n < BATCH; ++n) {
+                const bool inside = row_of(n) < M && k_of(n) < depth;
+                value[n] = inside ? __ldca(A + size_t(row_of(n)) * a_row + size_t(chunk + k_of(n)) * a_k) : 0.0f;
+            }
+#pragma unroll
+            for (int n = 0; n < BATCH; ++n) rows[row_of(n)][k_of(n)] = value[n];
         }
         __syncthreads();
-        if constexpr (B_ALONG_K) {
-            constexpr int WIDTH = QUADS ? 4 : 1, AT_ONCE = QUADS ? 1 : 4;
-#pragma unroll PASSES
-            for (int k = lane * WIDTH; k < DEPTH; k += 32 * WIDTH * AT_ONCE) {
-                if (k >= depth) break;
-                float b[AT_ONCE][COLUMNS][WIDTH];
+#pragma unroll 1
+        for (int k = 0; k < depth; k += K_AT_ONCE) {
+            if (k > 0) load_b(chunk, depth, k);
+            add_up(k);
+        }
+        // what quads leave out: the last k of a column, the last columns of a row
+        if constexpr (QUADS && B_ALONG_K) {
+            const int k = depth / 4 * 4 + lane;
+            if (k < depth)
 #pragma unroll
-                for (int u = 0; u < AT_ONCE; ++u)
+                for (int c = 0; c < COLUMNS; ++c)
+                    if (col + c < N) {
+                        const float last = __ldca(B + size_t(col + c) * ldb + chunk + k);
 #pragma unroll
-                    for (int c = 0; c < COLUMNS; ++c) {
-                        const int here = k + u * 32 * WIDTH;
-                        const float* const from = B + size_t(col + c) * ldb + chunk + here;
-                        const bool inside = col + c < N && here + WIDTH <= depth;
-                        if constexpr (QUADS) {
-                            const float4 quad = inside ? __ldcs(reinterpret_cast<const float4*>(from)) : make_float4(0, 0, 0, 0);
-                            b[u][c][0] = quad.x, b[u][c][1] = quad.y, b[u][c][2] = quad.z, b[u][c][3] = quad.w;
-                            if (!inside && col + c < N)
-#pragma unroll
-                                for (int q = 0; q < 4; ++q)
-                                    if (here + q < depth) b[u][c][q] = __ldca(from + q);
-                        } else {
-                            b[u][c][0] = inside ? __ldcs(from) : 0.0f;
-                        }
+                        for (int r = 0; r < ROWS; ++r) sum[r][c] += rows[r][k] * last;
                     }
+        } else if constexpr (QUADS) {
+            if (col < N && col + 4 > N)
+                for (int k = warp; k < depth; k += WARPS)
 #pragma unroll
-                for (int u = 0; u < AT_ONCE; ++u)
+                    for (int c = 0; c < COLUMNS - 1; ++c)
+                        if (col + c < N) {
+                            const float last = __ldca(B + size_t(chunk + k) * ldb + col + c);
 #pragma unroll
-                    for (int r = 0; r < ROWS; ++r)
-#pragma unroll
-                        for (int q = 0; q < WIDTH; ++q) {
-                            const float a = rows[r][min(k + u * 32 * WIDTH, DEPTH - WIDTH) + q];
-#pragma unroll
-                            for (int c = 0; c < COLUMNS; ++c) sum[r][c] += a * b[u][c][q];
+                            for (int r = 0; r < ROWS; ++r) sum[r][c] += rows[r][k] * last;
                         }
-            }
-        } else {
-            for (int k = warp * UNROLL; k < depth; k += WARPS * UNROLL) {
-                float b[UNROLL][COLUMNS];
-#pragma unroll
-                for (int u = 0; u < UNROLL; ++u) {
-                    const float* const from = B + size_t(chunk + k + u) * ldb + col;
-                    if constexpr (QUADS) {
-                        const bool inside = k + u < depth && col + 4 <= N;
-                        const float4 quad = inside ? __ldcs(reinterpret_cast<const float4*>(from)) : make_float4(0, 0, 0, 0);
-                        b[u][0] = quad.x, b[u][1] = quad.y, b[u][2] = quad.z, b[u][3] = quad.w;
-                        if (!inside && k + u < depth)
-#pragma unroll
-                            for (int c = 0; c < 4; ++c)
-                                if (col + c < N) b[u][c] = __ldca(from + c);
-                    } else {
-#pragma unroll
-                        for (int c = 0; c < COLUMNS; ++c)
-                            b[u][c] = k + u < depth && col + c * STEP < N ? __ldcs(from + c * STEP) : 0.0f;
-                    }
-                }
-#pragma unroll
-                for (int r = 0; r < ROWS; ++r)
-#pragma unroll
-                    for (int u = 0; u < UNROLL; ++u)
-#pragma unroll
-                        for (int c = 0; c < COLUMNS; ++c) sum[r][c] += rows[r][k + u] * b[u][c];
-            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 constexpr int OWN = (QUADS + SLICES - 1) / SLICES;  // of a thread's sums; of them after slices are added
 constexpr int TILE_QUADS = OWN * THREADS;
+constexpr int SPLITS_AT_ONCE = OWN < 8 ? 16 / OWN : 2;  // whose sums are on their way to the block that adds them
 
 __device__ void add(float4& sum, float4 other)
 {
@@ -90,7 +91,7 @@ __device__ bool add_splits(float4 (&total)[OWN], const Tile& tile, int splits, c
     if (!is_last) return false;
 #pragma unroll
     for (int n = 0; n < OWN; ++n) total[n] = __ldcg(sums + n * THREADS);
-#pragma unroll 2
+#pragma unroll SPLITS_AT_ONCE
     for (int split = 1; split < splits; ++split)
 #pragma unroll
         for (int n = 0; n < OWN; ++n) add(total[n], __ldcg(sums + split * TILE_QUADS + n * THREADS));

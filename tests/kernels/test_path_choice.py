@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
 from analysis.errors import ShapeError, UnavailableError
-from kernels.path_tiles import BULK_TILES
-from kernels.path_times import basis, candidates, plan_for
-from kernels.paths import MOST_TICKETED, Factor, Pointer, TensorMapOf, sliced
+from kernels.path_tiles import ANY_TILES, BULK_TILES
+from kernels.path_times import Rate, _beside, basis, candidates, plan_for
+from kernels.paths import Factor, Pointer, TensorMapOf, sliced
 from kernels.product import Product
 from validation.products.law import products
 
@@ -83,6 +83,21 @@ def test_pruning_leaves_the_shortest():
         assert pruned == shortest
 
 
+def test_blocks_of_an_sm_take_as_long_as_its_fullest_scheduler():
+    rate = Rate(alone=100, together=250, blocks=4)
+    assert [*_beside(rate, 128)] == [0, 100, 150, 200, 250]
+    assert [*_beside(rate, 64)] == [0, 100, 100, 250, 250]  # of two warps: 1, 1, 2, 2 of one
+    assert [*_beside(Rate(alone=90, together=90, blocks=1), 256)] == [0, 90]
+
+
+def test_each_device_has_estimates_of_its_own():
+    product = Product(m=1000, n=1000, k=1000)
+    half = replace(H200, sm_count=H200.sm_count // 2)
+    for _ in range(2):  # what is kept of a device is not taken for another
+        both = [min(one[0] for one in candidates(device, product)) for device in (H200, half)]
+        assert both[1] > 1.5 * both[0]
+
+
 def test_a_plan_does_not_depend_on_alpha_and_beta():
     product = Product(m=300, n=200, k=5000)
     plan = plan_for(H200, product)
@@ -93,7 +108,8 @@ def test_a_plan_does_not_depend_on_alpha_and_beta():
 def test_many_splits_are_added_by_a_second_launch():
     plan = plan_for(H200, Product(m=64, n=64, k=65_536))
     assert [one.entry for one in plan.launches][-1] == "sgemm_sums"
-    assert int(plan.label.partition("splits=")[2].partition(",")[0]) > MOST_TICKETED
+    tile = {one.name: one for one in ANY_TILES + BULK_TILES}[plan.label.split(":")[1].split(",")[0]]
+    assert int(plan.label.partition("splits=")[2].partition(",")[0]) > tile.most_ticketed
     assert plan.zeroed_bytes == 0  # no tickets
 
 

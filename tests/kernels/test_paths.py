@@ -79,11 +79,20 @@ def test_any_layout(layout):
     check(one, any_layout(one, ANY["32x32x64/4x8x8"], 1))
 
 
+@pytest.mark.parametrize("k", [1, 63, 64, 65, pytest.param(200, marks=pytest.mark.exhaustive)])
+def test_the_first_phase_is_the_short_one(k):
+    one = product(LAYOUTS[0], m=37, n=45, k=k, alpha=2.0, beta=0.5, ldc=47)
+    for splits in {1, min(2, -(-k // 64))}:
+        check(one, any_layout(one, ANY["32x32x64/4x8x8"], splits))
+
+
 # added by the last block, and by a second launch
-@pytest.mark.parametrize("splits", [2, pytest.param(9, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("splits", [2, 16, pytest.param(17, marks=pytest.mark.exhaustive)])
 def test_splits_of_a_batch(splits):
     one = Product(m=33, n=20, k=64 * splits, lda=64 * splits + 3, batch=2, stride_b=0)
-    check(one, any_layout(one, ANY["32x32x64/4x8x8"], splits))
+    plan = any_layout(one, ANY["32x32x64/4x8x8"], splits)
+    assert len(plan.launches) == (1 if splits <= 16 else 2)
+    check(one, plan)
 
 
 @pytest.mark.exhaustive
@@ -109,6 +118,22 @@ def test_a_few_rows_or_columns(layout, sizes):
     one = product(layout, m=sizes[0], n=sizes[1], k=150, beta=0.0 if sizes[0] == 3 else 1.0)
     check(one, few_rows(one, 1, 192))
     check(one, few_rows(one, 3, 64))
+
+
+# rows begin on 16 bytes: the last columns of a row, or the last k of a column, are no whole quad
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"n": 70, "k": 150, "ldb": 72, "beta": 1.0},
+        pytest.param(
+            {"n": 66, "k": 2203, "ldb": 2204, "transpose_b": True}, marks=pytest.mark.exhaustive
+        ),
+    ],
+)
+def test_a_few_rows_and_quads_that_are_not_whole(sizes):
+    one = Product(m=3, **sizes)
+    check(one, few_rows(one, 1, 2240))
+    check(one, few_rows(one, 3, 64 if one.k == 150 else 768))
 
 
 @pytest.mark.exhaustive
