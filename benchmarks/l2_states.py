@@ -3,8 +3,8 @@
 python -m benchmarks.l2_states --output validation/timing/recorded/l2_states_h200.json
 
 Each thread reads, writes or copies 16 bytes of 1 to 256 MiB, writes 4 bytes of them, or reads 32
-pieces one after the other. From the difference between a dirty
-and a clean L2 follow the bytes that have to be written back (`analysis.timing.modelled_sm`).
+pieces one after the other. From the difference between a dirty and a clean L2 follow the bytes that
+have to be written back (`analysis.timing.modelled_sm`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ extern "C" __global__ void lone_parts(const float4 *from, float4 *to)
 {
     if (threadIdx.x % 8 == 0) to[blockIdx.x * blockDim.x + threadIdx.x].x = 1;  // one of each line
 }
-extern "C" __global__ void chains(const float4 *from, float4 *to)  // each load waits for the one before
-{
+extern "C" __global__ void chains(const float4 *from, float4 *to)
+{   // each load waits for the one before
     unsigned at = blockIdx.x * blockDim.x * CHAIN + threadIdx.x;
     for (int k = 0; k < CHAIN; ++k) at += blockDim.x + __float_as_uint(__ldcg(from + at).x);
     if (at == 12345) to[0].x = 1;

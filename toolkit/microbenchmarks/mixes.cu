@@ -18,3 +18,28 @@ extern "C" __global__ void mix(uint4* out, const uint4* in, unsigned in_mask, un
     }
     if (sum == 12345) out[0].x = sum;  // never true, and the compiler does not know
 }
+
+// One warp loads `lines` lines of `in` one after the other, stores to `stored` lines of `out`, 1 or 32 words each, and
+// loads those of `in` again, or with AGAIN_STORED those of `out`: clocks[0] are of these last loads.
+extern "C" __global__ void load_again(long long* clocks, unsigned* out, const unsigned* in, unsigned lines, unsigned stored)
+{
+    const unsigned lane = threadIdx.x;
+    unsigned at = lane;
+    for (unsigned k = 0; k < lines; ++k) {
+        unsigned x;
+        asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(in + at + 32 * k));
+        at += x;
+    }
+    for (unsigned k = 0; k < stored; ++k)
+        if (lane < WORDS) asm volatile("st.global.u32 [%0], %1;" : : "l"(out + 32 * k + at), "r"(0));
+    __syncwarp();
+    const unsigned* from = AGAIN_STORED ? out : in;
+    const long long start = clock64();
+    for (unsigned k = 0; k < lines; ++k) {
+        unsigned x;
+        asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(from + at + 32 * k));
+        at += x;
+    }
+    clocks[0] = clock64() - start;
+    clocks[1] = at;
+}
