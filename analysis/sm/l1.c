@@ -87,11 +87,9 @@ static int is_still_in_l2(const Sm *s, const Line *entry, const Block *b, u32 mi
     return !(missing & ~entry->known) && entry->block == b->age && moved <= s->m->l2_reach_bytes;
 }
 
-/* Keep the lines of local memory that a request stores to: later loads hit them. Lines of global memory
- * that are stored to are not brought into L1. */
-void keep_local_lines(Sm *s, const Request *q, double now) {
+/* Keep the lines that a request stores to: later loads hit them, and they evict others. */
+void keep_stored_lines(Sm *s, const Request *q, double now) {
     for (u32 k = 0; k < q->step->lines; k++) {
-        if (!(q->line[k] & LOCAL)) continue;
         Line *entry = entry_of(s, q, q->line[k]);
         const u32 missing = sectors_in(q->line[k]) & ~entry->mask;
         for (u32 n = 0; n < SECTORS_OF_LINE; n++)

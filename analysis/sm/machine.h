@@ -102,6 +102,7 @@ typedef struct {
     double l2_reach_bytes; /* this SM's share of what L2 holds */
     double dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM work per byte read from L2 */
+    double filled_share;  /* fraction of the bytes read from L2 that come from DRAM */
     double dram_write_share; /* bytes of DRAM work per byte written to L2 */
     double local_read_share, local_write_share; /* the same of local memory */
     double waiting_share; /* fraction of the requests to L2 that wait for DRAM */

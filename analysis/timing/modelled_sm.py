@@ -20,12 +20,12 @@ from analysis.timing.work import Work
 from analysis.traffic.l2 import PAIR_BYTES, caches_of
 
 FEWEST_L1_LINES = 64
-# Fraction of L2 that is dirty when a launch begins, if the launch before it wrote other lines.
-# Fitted on kernels that read.
+# Fraction of L2 that is dirty when a launch begins, if the launch before it wrote other lines: with
+# streams of 96 MiB and more, 36 MiB of an H200 (benchmarks.l2_states).
 DIRTY_SHARE = 0.6
-# Dirty fraction of the lines that are evicted first. Fitted on stream-k, which takes longer on an
-# H100 than on an H200, whose DRAM writes faster.
-DIRTY_AT_FIRST = 0.8
+# Dirty fraction of the lines that are evicted first: on an H200, each byte that a stream reads costs
+# the time of half a byte of DRAM more with a dirty L2 than with a clean one (benchmarks.l2_states).
+DIRTY_AT_FIRST = 0.5
 # Share of the bytes of local memory that L2 reads from DRAM or writes to it, by the local memory of
 # all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
 LOCAL_READ_FROM, LOCAL_READ_ALL = 1.0, 1.9
@@ -133,6 +133,7 @@ class ModelledSm:
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
+            filled_share=min(1.0, work.loaded_from_dram / max(1.0, work.l2_read_bytes)),
             dram_write_share=slow * (out * work.sent_share + filled),
             local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
             local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),

@@ -123,6 +123,8 @@ class Pairs:
 
     read: float = 1.0  #: bytes of pairs per byte of the sectors that are read
     lone_read: float = 0.0  #: share of them in lone pairs
+    read_again: float = 1.0  #: the same of the sectors that a block reads after L2 evicted them
+    lone_again: float = 0.0
     written: float = 1.0  #: the same of sectors that are written
     lone_written: float = 0.0
 
@@ -265,7 +267,11 @@ def traffic(
     if written_sectors is None:
         written_sectors = float(accesses.sectors[accesses.is_write].sum())
     pairs = accesses.pairs
-    read_bytes = pairs.read * below.dram_read_bytes
+    again = max(0.0, below.dram_read_bytes - _bytes_read(accesses))
+    once_bytes = pairs.read * (below.dram_read_bytes - again)
+    again_bytes = pairs.read_again * again
+    read_bytes = once_bytes + again_bytes
+    lone_bytes = pairs.lone_read * once_bytes + pairs.lone_again * again_bytes
     fill_bytes, lone_fills, lone_writes = 0.0, 0.0, 0.0
     written = bytes_written(accesses)
     if stored_bytes < COVERED * written:
@@ -286,7 +292,7 @@ def traffic(
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
         dram_read_bytes=read_bytes + fill_bytes,
         dram_write_bytes=below.dram_write_bytes,
-        dram_lone_pairs=pairs.lone_read * read_bytes / PAIR_BYTES + lone_fills,
+        dram_lone_pairs=lone_bytes / PAIR_BYTES + lone_fills,
         dram_lone_writes=lone_writes,
         dram_fill_bytes=fill_bytes,
         soon_shares=soon,
@@ -327,6 +333,13 @@ def _twice(accesses: Accesses) -> Accesses:
         size=np.tile(accesses.size, 2),
         is_write=np.tile(accesses.is_write, 2),
     )
+
+
+def _bytes_read(accesses: Accesses) -> float:
+    """Bytes that a launch reads, each piece counted once."""
+    sizes = np.zeros(int(accesses.piece.max(initial=-1)) + 1)
+    sizes[accesses.piece[~accesses.is_write]] = accesses.size[~accesses.is_write]
+    return float(sizes.sum())
 
 
 def bytes_written(accesses: Accesses) -> float:
