@@ -497,6 +497,16 @@ def test_dram_transfers_pairs_of_sectors():
     assert (whole.dram_lone_pairs, whole.dram_fill_bytes) == (0, 0)
 
 
+def test_what_l2_has_evicted_is_read_again_in_the_pairs_of_one_block():
+    """All sectors of 128 MiB are read twice, but each block reads one of each pair."""
+    own = replace(passes(128, 2), pairs=Pairs(read_again=2.0, lone_again=1.0))
+    once, whole, found = on_h200(passes(128, 1)), on_h200(passes(128, 2)), on_h200(own)
+    again = whole.dram_read_bytes - once.dram_read_bytes
+    assert again > 100 * MIB
+    assert found.dram_read_bytes == pytest.approx(once.dram_read_bytes + 2 * again)
+    assert found.dram_lone_pairs == pytest.approx(2 * again / PAIR_BYTES)
+
+
 def test_sectors_that_are_written_in_part_are_read_unless_the_launch_has_read_them():
     written = passes(4, 1, is_write=True)
     found, whole = (
