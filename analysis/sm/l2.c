@@ -123,7 +123,7 @@ void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double 
         *x = (SentStore){.age = age, .lines = lines, .stored = stored, .clocks = clocks};
         if (lines <= MOST_MERGED_LINES) memcpy(x->line, line, lines * sizeof *line);
     }
-    s->l2.write_free += clocks;
+    s->l2.write_free += clocks + SECTOR * sectors * m->stores_filled_share / m->write_bytes_per_clock;
     x->until = s->l2.write_free;
     s->r->l2_write_bytes += SECTOR * sectors;
     s->r->write_clocks += clocks;

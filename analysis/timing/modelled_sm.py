@@ -138,6 +138,7 @@ class ModelledSm:
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
             filled_share=min(1.0, work.loaded_from_dram / max(1.0, work.l2_read_bytes)),
+            stores_filled_share=filled,
             dram_write_share=slow * (out * work.sent_share + filled),
             local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
             local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),

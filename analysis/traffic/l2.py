@@ -67,6 +67,11 @@ class Caches:
     #: room of a piece that SMs of both partitions read, relative to a piece that SMs of one read
     both_sides: float
 
+    def with_room_for(self, room: float) -> Caches:
+        """The caches for accesses that take so many bytes of room per byte."""
+        reaches = ("read_reach", "read_width", "dirty_reach", "write_reach", "write_width")
+        return replace(self, **{name: getattr(self, name) / room for name in reaches})
+
     @property
     def write_room(self) -> float:
         """Room in L2 of a written piece, relative to a read one."""
@@ -127,6 +132,8 @@ class Pairs:
     lone_again: float = 0.0
     written: float = 1.0  #: the same of sectors that are written
     lone_written: float = 0.0
+    #: bytes of the lines per byte of the sectors: L2 keeps room for whole lines
+    room: float = 1.0
 
 
 WHOLE_LINES = Pairs()
@@ -250,7 +257,7 @@ def traffic(
     `stored_bytes`: of all stores. If sectors hold more, or if L2 writes more back because it evicts
     sectors before all of their stores, DRAM has to read the parts that are not stored.
     """
-    caches = caches_of(device)
+    caches = caches_of(device).with_room_for(accesses.pairs.room)
     is_alone = int(accesses.block.max(initial=-1)) < device.sm_count
     soon = soon_shares(accesses) if is_alone else ()
     fetched = float(accesses.sectors[~accesses.is_write].sum())
@@ -276,7 +283,7 @@ def traffic(
     written = bytes_written(accesses)
     if stored_bytes < COVERED * written:
         fill_bytes = pairs.written * _unread_bytes(accesses)
-        if l2 is L2State.WARM:  # what stayed in L2 needs no reading
+        if l2 is not L2State.DIRTY:  # what stays in L2 needs no reading
             fill_bytes *= min(1.0, below.dram_write_bytes / written)
         lone_fills = pairs.lone_written * fill_bytes / PAIR_BYTES
         lone_writes = pairs.lone_written * pairs.written * below.dram_write_bytes / PAIR_BYTES

@@ -185,6 +185,8 @@ def _pairs(accesses: NDArray[Any], lines: Floats) -> Pairs:
         return (2 * whole / part, lone / whole) if part else (1.0, 0.0)
 
     (of_read, lone_read), (of_written, lone_written) = of(read), of(written)
+    accessed = float((weight * _SECTORS[read | written]).sum())
+    room = float(weight.sum()) * _SECTORS[ALL_SECTORS] / accessed
     # what L2 has evicted is read again by a block alone
     block = accesses["block"][order]
     first = np.flatnonzero(
@@ -199,6 +201,7 @@ def _pairs(accesses: NDArray[Any], lines: Floats) -> Pairs:
         lone_again=lone_again,
         written=of_written,
         lone_written=lone_written,
+        room=room,
     )
 
 
