@@ -144,7 +144,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/timing/modelled_sm.py": {
         "FEWEST_L1_LINES": technical("keeps a run of the model going"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
-        "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
+        "DIRTY_AT_FIRST TURNAROUND": measured("python -m benchmarks.l2_states"),
         "WRITTEN_PAIR_BYTES": measured(f"{_PROBES} --only stg_4_of_32_bytes_at_random_512"),
         "LOCAL_READ_FROM LOCAL_READ_ALL LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
@@ -403,7 +403,6 @@ RULES: Mapping[str, Sequence[Change]] = {
     "_MERGING_SMS": [(TRAFFIC, "_MERGING_SMS", 1)],
     "MEET_BY_WAITS": [(TIMING, "MEET_BY_WAITS", 0.0)],
     "DIRTY_SHARE": [(MODELLED_SM, "DIRTY_SHARE", 0.0)],
-    "DIRTY_AT_FIRST": [(MODELLED_SM, "DIRTY_AT_FIRST", 1.0)],
     # no wait of that kind, no limit, or what was measured
     "dram_latency": [(SM, "dram_latency", 0)],
     "dram_spread": [(SM, "dram_spread", 0)],

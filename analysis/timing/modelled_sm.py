@@ -20,8 +20,8 @@ from analysis.timing.work import Work
 from analysis.traffic.l2 import PAIR_BYTES, caches_of
 
 FEWEST_L1_LINES = 64
-# Fraction of L2 that is dirty when a launch begins, if the launch before it wrote other lines: with
-# streams of 96 MiB and more, 36 MiB of an H200 (benchmarks.l2_states).
+# Fraction of L2 that is dirty when a launch begins, if the launch before it wrote other lines.
+# Fitted on kernels that read; streams of 96 MiB and more write back 36 MiB (benchmarks.l2_states).
 DIRTY_SHARE = 0.6
 # Dirty fraction of the lines that are evicted first: on an H200, each byte that a stream reads costs
 # the time of half a byte of DRAM more with a dirty L2 than with a clean one (benchmarks.l2_states).

@@ -572,8 +572,11 @@ def test_the_run_of_the_time_is_the_replay_of_the_complete_model(counted_runs):
 
 @pytest.mark.parametrize("blocks", [132, 1000, 8000])
 def test_starting_blocks_costs_no_more_than_all_starts(blocks):
+    """Blocks that meet at L1 and DRAM gain or lose more by the times of their starts."""
     (one,) = (one for one in REMOVABLE if one.effect == Effect.BLOCK_START)
-    sm = modelled_sm(work(blocks=blocks))
+    samples = {k: streams([[[*[(SHARED, 8), FMA] * k, EXIT]] * WARPS] * 2) for k in (64, 128)}
+    alone = work(blocks=blocks, dram_read_bytes=0.0, sample=AlongK(at=samples, k=512))
+    sm = modelled_sm(alone)
     pricing = costs._pricing(model_runs(sm, []), sm, [])
     (without,) = pricing.times([one.removed(pricing.base)])
     assert pricing.complete.clocks - without.clocks <= one.most_clocks(pricing.base)
