@@ -7,6 +7,7 @@ enum { PHASES = 1 << 16 };
 
 /* Occupy DRAM for `clocks` from now on. */
 static void ask_dram(Sm *s, double now, double clocks) {
+    if (!s->dram.work) s->dram.free = now + s->m->dram_start;
     RAISE(s->dram.free, now);
     s->dram.free += clocks;
     s->dram.work += clocks;

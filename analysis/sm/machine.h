@@ -100,6 +100,7 @@ typedef struct {
     u32 stops_at_mark;    /* 1: the run ends at `mark` */
     double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
     double l2_reach_bytes; /* this SM's share of what L2 holds */
+    double dram_start;    /* clocks from the first request until DRAM serves it */
     double dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM work per byte read from L2 */
     double filled_share;  /* fraction of the bytes read from L2 that come from DRAM */

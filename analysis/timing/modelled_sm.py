@@ -26,9 +26,12 @@ DIRTY_SHARE = 0.6
 # Dirty fraction of the lines that are evicted first: on an H200, each byte that a stream reads costs
 # the time of half a byte of DRAM more with a dirty L2 than with a clean one (benchmarks.l2_states).
 DIRTY_AT_FIRST = 0.5
+# Time from the first request of a launch until DRAM serves it, if L2 is dirty: 0.5 µs more than if it
+# is clean, for 1 MiB that a stream reads or copies and for one chain of 32 loads (benchmarks.l2_states).
+DIRTY_START_S = 5e-7
 # Fraction of DRAM's bandwidth that is lost if it reads and writes as many bytes; the loss is in
-# proportion to the fewer ones. On an H200 streams read 4.62 TB/s, copy 4.32, and read 4.41 together
-# with half as many bytes written.
+# proportion to the fewer ones. On an H200 streams read 4.6 TB/s, write 4.5 and copy 4.4
+# (benchmarks.l2_states); from two regions in turn they copy 3.9 (`mix_1_loads_1_stores_512`).
 TURNAROUND = 0.07
 # Share of the bytes of local memory that L2 reads from DRAM or writes to it, by the local memory of
 # all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
@@ -135,6 +138,7 @@ class ModelledSm:
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
+            dram_start=DIRTY_START_S * self.clock_hz if work.l2 is L2State.DIRTY else 0.0,
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
             filled_share=min(1.0, work.loaded_from_dram / max(1.0, work.l2_read_bytes)),
