@@ -23,11 +23,12 @@ FEWEST_L1_LINES = 64
 # Fraction of L2 that is dirty when a launch begins, if the launch before it wrote other lines.
 # Fitted on kernels that read; streams of 96 MiB and more write back 36 MiB (benchmarks.l2_states).
 DIRTY_SHARE = 0.6
-# Dirty fraction of the lines that are evicted first: on an H200, each byte that a stream reads costs
-# the time of half a byte of DRAM more with a dirty L2 than with a clean one (benchmarks.l2_states).
+# Dirty fraction of the lines that are evicted first: on an H200, each byte that a stream reads
+# costs the time of half a byte of DRAM more with a dirty L2 than with a clean one
+# (benchmarks.l2_states).
 DIRTY_AT_FIRST = 0.5
-# Time from the first request of a launch until DRAM serves it, if L2 is dirty: 0.5 µs more than if it
-# is clean, for 1 MiB that a stream reads or copies and for one chain of 32 loads (benchmarks.l2_states).
+# Time from the first request of a launch until DRAM serves it, if L2 is dirty: a stream of 1 MiB and
+# a chain of 32 loads take 0.5 µs more than with a clean one (benchmarks.l2_states).
 DIRTY_START_S = 5e-7
 # Fraction of DRAM's bandwidth that is lost if it reads and writes as many bytes; the loss is in
 # proportion to the fewer ones. On an H200 streams read 4.6 TB/s, write 4.5 and copy 4.4

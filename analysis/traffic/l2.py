@@ -233,8 +233,8 @@ def merged_stores(
 
 # The model.
 
-# Reach of sectors that stores fill in part, relative to that of whole ones: on an H200 with a warm L2,
-# DRAM is idle while 48 MiB of lines are stored in part, and not with 64 (benchmarks.l2_states).
+# Reach of sectors that stores fill in part, relative to that of whole ones: on an H200 with a warm
+# L2, 48 MiB of lines that are stored in part cost no DRAM, and 64 MiB do (benchmarks.l2_states).
 PART_REACH = 2.0
 COVERED = 0.9  # of the bytes of written sectors: with fewer stored, some are written in part
 

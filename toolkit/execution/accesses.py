@@ -189,9 +189,7 @@ def _pairs(accesses: NDArray[Any], lines: Floats) -> Pairs:
     room = float(weight.sum()) * _SECTORS[ALL_SECTORS] / accessed
     # what L2 has evicted is read again by a block alone
     block = accesses["block"][order]
-    first = np.flatnonzero(
-        np.append(True, (number[1:] != number[:-1]) | (block[1:] != block[:-1]))
-    )
+    first = np.flatnonzero(np.append(True, (number[1:] != number[:-1]) | (block[1:] != block[:-1])))
     weight = lines[order][first]
     again, lone_again = of(np.bitwise_or.reduceat(np.where(is_read, mask, 0), first))
     return Pairs(

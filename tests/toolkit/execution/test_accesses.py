@@ -228,13 +228,16 @@ def test_without_a_device_nothing_is_modelled():
     [
         (
             [(7, READ, 0b0001), (8, READ, 0b1100)],
-            Pairs(read=4 / 3, lone_read=1.0, read_again=4 / 3, lone_again=1.0),
+            Pairs(read=4 / 3, lone_read=1.0, read_again=4 / 3, lone_again=1.0, room=8 / 3),
         ),
         (  # both pairs of a line
             [(7, READ, 0b0001), (7, READ, 0b1000)],
-            Pairs(read=2.0, read_again=2.0),
+            Pairs(read=2.0, read_again=2.0, room=2.0),
         ),
-        ([(7, WRITE, 0b0001), (8, READ, 15)], Pairs(written=2.0, lone_written=1.0)),
+        (  # eight sectors of room for five
+            [(7, WRITE, 0b0001), (8, READ, 15)],
+            Pairs(written=2.0, lone_written=1.0, room=8 / 5),
+        ),
         ([(7, WRITE, 15), (8, READ, 15)], WHOLE_LINES),
     ],
 )
