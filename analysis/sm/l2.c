@@ -13,6 +13,13 @@ static void ask_dram(Sm *s, double now, double clocks) {
     s->dram.work += clocks;
 }
 
+/* Write what DRAM sends to L2, in turn with stores. */
+static void fill(Sm *s, double bytes) {
+    const double clocks = bytes / s->m->write_bytes_per_clock;
+    s->l2.write_free += clocks;
+    s->r->write_clocks += clocks;
+}
+
 /* Arrival time of the last sector of a mask whose sectors are requested from L2 now. `share`: bytes of DRAM work
  * per byte. `filled`: fraction of the bytes that come from DRAM; L2 writes them at the rate of stores. */
 static double fetch_share(Sm *s, u64 sectors, double now, double share, double filled) {
@@ -24,7 +31,7 @@ static double fetch_share(Sm *s, u64 sectors, double now, double share, double f
     if (share > 0) ask_dram(s, now, bytes * share / m->dram_bytes_per_clock);
     if (filled > 0) {
         RAISE(s->l2.write_free, now);
-        s->l2.write_free += bytes * filled / m->write_bytes_per_clock;
+        fill(s, bytes * filled);
     }
     return s->l2.free + m->l2_latency;
 }
@@ -124,7 +131,8 @@ void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double 
         *x = (SentStore){.age = age, .lines = lines, .stored = stored, .clocks = clocks};
         if (lines <= MOST_MERGED_LINES) memcpy(x->line, line, lines * sizeof *line);
     }
-    s->l2.write_free += clocks + SECTOR * sectors * m->stores_filled_share / m->write_bytes_per_clock;
+    s->l2.write_free += clocks;
+    fill(s, SECTOR * sectors * m->stores_filled_share);
     x->until = s->l2.write_free;
     s->r->l2_write_bytes += SECTOR * sectors;
     s->r->write_clocks += clocks;
