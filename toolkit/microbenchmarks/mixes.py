@@ -31,7 +31,7 @@ class Regions:
 def _mix(bench: Bench, shape: tuple[int, int], mib: tuple[int, int]) -> Measured:
     """Seconds per byte that is loaded or stored, on all SMs."""
     loads, stores = shape
-    kernel = bench.kernel(SOURCE, "mix", LOADS=loads, STORES=stores, **CLOCKS)
+    kernel = bench.kernel(SOURCE, "mix", "", LOADS=loads, STORES=stores, **CLOCKS)
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, THREADS)
     regions = bench.shared(Regions)
     masks = [np.uint32(of * MIB // BYTES - 1) for of in mib]
@@ -48,7 +48,9 @@ def _mix(bench: Bench, shape: tuple[int, int], mib: tuple[int, int]) -> Measured
 def _load_again(bench: Bench, what: str, words: int, kib: tuple[int, int]) -> Measured:
     """Cycles per line that one warp loads once more, behind stores to other lines."""
     is_of_stored = what == "stored"
-    kernel = bench.kernel(SOURCE, "load_again", WORDS=words, AGAIN_STORED=int(is_of_stored), **MIX)
+    kernel = bench.kernel(
+        SOURCE, "load_again", "", WORDS=words, AGAIN_STORED=int(is_of_stored), **MIX
+    )
     regions = bench.shared(Regions)
     lines, stored = (of * KIB // LINE_BYTES for of in kib)
     out = bench.gpu.allocate(16)
