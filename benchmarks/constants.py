@@ -117,6 +117,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SHARED_BY_COPIES": fitted("wide-thread-tile and async-copy"),
         "MERGED_STORES OF_BYTES": fitted("coarsened-2d, H100", "MERGED_STORES"),
         "WIDE_BYTES": fitted("vectorized, whose stores were never merged"),
+        "PART_REACH": measured("python -m benchmarks.l2_states: lines stored in part"),
         "COVERED": technical("tells stores of parts of sectors from rounding"),
         "GPCS DEALT_FIRST": measured("recorded SMs of the blocks of launches of 8 to 800, H100"),
         "FAR_FROM_WRITER": fitted("rungs that share tiles at 512 and 1024"),
@@ -144,7 +145,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/timing/modelled_sm.py": {
         "FEWEST_L1_LINES": technical("keeps a run of the model going"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
-        "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
+        "DIRTY_AT_FIRST DIRTY_START_S TURNAROUND": measured("python -m benchmarks.l2_states"),
         "WRITTEN_PAIR_BYTES": measured(f"{_PROBES} --only stg_4_of_32_bytes_at_random_512"),
         "LOCAL_READ_FROM LOCAL_READ_ALL LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
@@ -403,7 +404,6 @@ RULES: Mapping[str, Sequence[Change]] = {
     "_MERGING_SMS": [(TRAFFIC, "_MERGING_SMS", 1)],
     "MEET_BY_WAITS": [(TIMING, "MEET_BY_WAITS", 0.0)],
     "DIRTY_SHARE": [(MODELLED_SM, "DIRTY_SHARE", 0.0)],
-    "DIRTY_AT_FIRST": [(MODELLED_SM, "DIRTY_AT_FIRST", 1.0)],
     # no wait of that kind, no limit, or what was measured
     "dram_latency": [(SM, "dram_latency", 0)],
     "dram_spread": [(SM, "dram_spread", 0)],

@@ -138,7 +138,12 @@ RULES: Mapping[str, Rule] = {
     "most_l2_bytes_per_clock": _equal("l2_read_128_one_sm_bytes_per_cycle"),
     "most_write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_one_sm_cycles"),
     "dram_efficiency": _by(
-        "A / nominal bandwidth", lambda a, b: a / b, "dram_read_bytes_per_s", NOMINAL
+        "A / (B - C) / nominal bandwidth",
+        lambda a, b, c, nominal: a / (b - c) / nominal,
+        "dram_read_bytes_per_s/bytes",
+        "dram_read_bytes_per_s/seconds",
+        "empty_kernel_256_threads_s",
+        NOMINAL,
     ),
     "l2_slice_bytes": _equal("l2_bytes_per_slice"),
     "atomic_part_s": _equal("red_u32_word_s"),

@@ -159,10 +159,12 @@ class Machine(Numbers):
 
     Bandwidths are this SM's share. `dram_share` and `dram_write_share`: bytes of DRAM work per byte
     read and written at L2, `local_read_share` and `local_write_share` the same of local memory.
-    `waiting_share`: fraction of the requests that wait for DRAM, on average
-    `dram_scatter` clocks more per line, and up to `dram_spread` clocks more if DRAM is always busy.
-    `flag_clocks`: clocks from the first poll of a flag until the flags of other blocks are set. A
-    run records when `mark` instructions were issued, and may end there.
+    `filled_share`: fraction of the bytes read from L2 that come from DRAM, `stores_filled_share`:
+    bytes of DRAM per byte stored, for sectors that are stored in part. `dram_start`: clocks from
+    the first request until DRAM serves it. `waiting_share`: fraction of the requests that wait for
+    DRAM, on average `dram_scatter` clocks more per line, and up to `dram_spread` clocks more if
+    DRAM is always busy. `flag_clocks`: clocks from the first poll of a flag until the flags of
+    other blocks are set. A run records when `mark` instructions were issued, and may end there.
     """
 
     slots: int
@@ -176,8 +178,11 @@ class Machine(Numbers):
     stops_at_mark: int = 0
     wavefront_clocks: float
     l2_reach_bytes: float = 0.0
+    dram_start: float = 0.0
     dram_bytes_per_clock: float
     dram_share: float = 0.0
+    filled_share: float = 0.0
+    stores_filled_share: float = 0.0
     dram_write_share: float = 0.0
     local_read_share: float = 0.0
     local_write_share: float = 0.0

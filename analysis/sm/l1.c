@@ -87,13 +87,13 @@ static int is_still_in_l2(const Sm *s, const Line *entry, const Block *b, u32 mi
     return !(missing & ~entry->known) && entry->block == b->age && moved <= s->m->l2_reach_bytes;
 }
 
-/* Keep the lines of local memory that a request stores to: later loads hit them. Lines of global memory
- * that are stored to are not brought into L1. */
-void keep_local_lines(Sm *s, const Request *q, double now) {
+/* Keep the lines that a request stores to. They evict others, and later loads hit their sectors that are stored
+ * as a whole: `stored` bytes fill them. */
+void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now) {
+    const int fills = stored >= SECTOR * sectors_of(q->line, q->step->lines);
     for (u32 k = 0; k < q->step->lines; k++) {
-        if (!(q->line[k] & LOCAL)) continue;
         Line *entry = entry_of(s, q, q->line[k]);
-        const u32 missing = sectors_in(q->line[k]) & ~entry->mask;
+        const u32 missing = fills ? sectors_in(q->line[k]) & ~entry->mask : 0;
         for (u32 n = 0; n < SECTORS_OF_LINE; n++)
             if (missing >> n & 1) entry->ready[n] = now;
         entry->mask |= missing;

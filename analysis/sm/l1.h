@@ -5,5 +5,5 @@
 #include "sm.h"
 
 void set_up_l1(L1 *l1);
-void keep_local_lines(Sm *s, const Request *q, double now);
+void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now);
 double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed);

@@ -7,38 +7,53 @@ enum { PHASES = 1 << 16 };
 
 /* Occupy DRAM for `clocks` from now on. */
 static void ask_dram(Sm *s, double now, double clocks) {
+    if (!s->dram.work) s->dram.free = now + s->m->dram_start;
     RAISE(s->dram.free, now);
     s->dram.free += clocks;
     s->dram.work += clocks;
 }
 
-/* Arrival time of the last sector of a mask whose sectors are requested from L2 now. DRAM has a share of
- * them. */
-static double fetch_share(Sm *s, u64 sectors, double now, double share) {
+/* Write what DRAM sends to L2, in turn with stores. */
+static void fill(Sm *s, double bytes) {
+    const double clocks = bytes / s->m->write_bytes_per_clock;
+    s->l2.write_free += clocks;
+    s->r->write_clocks += clocks;
+}
+
+/* Arrival time of the last sector of a mask whose sectors are requested from L2 now. `share`: bytes of DRAM work
+ * per byte. `filled`: fraction of the bytes that come from DRAM; L2 writes them at the rate of stores. */
+static double fetch_share(Sm *s, u64 sectors, double now, double share, double filled) {
     const Machine *m = s->m;
     const double bytes = SECTOR * __builtin_popcountll(sectors);
     RAISE(s->l2.free, now);
     s->l2.free += GREATER(bytes, m->l2_line_bytes) / m->l2_bytes_per_clock;
     s->r->l2_read_bytes += bytes;
     if (share > 0) ask_dram(s, now, bytes * share / m->dram_bytes_per_clock);
+    if (filled > 0) {
+        RAISE(s->l2.write_free, now);
+        fill(s, bytes * filled);
+    }
     return s->l2.free + m->l2_latency;
 }
 
-/* Arrival time of data behind the queued requests of DRAM, and after a wait. `at`: arrival time without
- * DRAM. */
+/* Arrival time of data behind the queued requests of DRAM and what L2 has to write, and after a wait. `at`:
+ * arrival time without DRAM. */
 double behind_dram(const Sm *s, double now, double at, double wait) {
-    const double later = GREATER(s->dram.free, now) + s->m->l2_latency;
+    const double free = GREATER(s->dram.free, s->l2.write_free);
+    const double later = GREATER(free, now) + s->m->l2_latency;
     return GREATER(at, later) + wait;
 }
 
-double fetch(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, s->m->dram_share); }
+double fetch(Sm *s, u64 sectors, double now) {
+    return fetch_share(s, sectors, now, s->m->dram_share, s->m->filled_share);
+}
 
 /* The same of sectors that are in L2. */
-double fetch_again(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, 0); }
+double fetch_again(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, 0, 0); }
 
 /* The same of local memory, where DRAM is busy with others of its bytes. */
 double fetch_local(Sm *s, u64 sectors, double now) {
-    const double share = s->m->local_read_share, at = fetch_share(s, sectors, now, share);
+    const double share = s->m->local_read_share, at = fetch_share(s, sectors, now, share, share);
     return share > 0 ? behind_dram(s, now, at, 0) : at;
 }
 
@@ -117,6 +132,7 @@ void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double 
         if (lines <= MOST_MERGED_LINES) memcpy(x->line, line, lines * sizeof *line);
     }
     s->l2.write_free += clocks;
+    fill(s, SECTOR * sectors * m->stores_filled_share);
     x->until = s->l2.write_free;
     s->r->l2_write_bytes += SECTOR * sectors;
     s->r->write_clocks += clocks;

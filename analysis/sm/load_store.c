@@ -29,7 +29,7 @@ static void served(Sm *s, const Request *q, double now) {
         break;
     case KIND_STORE:
         store_lines(s, q->age, q->step->lines, q->line, LANES * i->argument, now);
-        keep_local_lines(s, q, now);
+        keep_stored_lines(s, q, LANES * i->argument, now);
         break;
     case KIND_ATOMIC:
         if (q->step->lines) store_lines(s, q->age, q->step->lines, q->line, WHOLE, now);

@@ -100,8 +100,11 @@ typedef struct {
     u32 stops_at_mark;    /* 1: the run ends at `mark` */
     double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
     double l2_reach_bytes; /* this SM's share of what L2 holds */
+    double dram_start;    /* clocks from the first request until DRAM serves it */
     double dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM work per byte read from L2 */
+    double filled_share;  /* fraction of the bytes read from L2 that come from DRAM */
+    double stores_filled_share; /* the same of the sectors that stores write in part */
     double dram_write_share; /* bytes of DRAM work per byte written to L2 */
     double local_read_share, local_write_share; /* the same of local memory */
     double waiting_share; /* fraction of the requests to L2 that wait for DRAM */

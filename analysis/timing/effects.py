@@ -31,7 +31,12 @@ PRODUCTS_AT_ONCE = {
     "product_release": 0,
     "group_fence_clocks": 0,
 }
-WAITS_FOR_DRAM = {"dram_latency": REMOVED, "dram_scatter": 0.0, "dram_spread": 0.0}
+WAITS_FOR_DRAM = {
+    "dram_latency": REMOVED,
+    "dram_scatter": 0.0,
+    "dram_spread": 0.0,
+    "dram_start": 0.0,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

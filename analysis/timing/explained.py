@@ -137,7 +137,7 @@ def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:
         rate = machine.l2_bytes_per_clock * sm.busy_sms
         return clocks, f"{l2_bytes:,.0f} bytes at {rate:,.0f} per clock"
     return total.stores, (
-        f"{total.stores:,.0f} clocks of stores {OF_SM}, at least "
+        f"{total.stores:,.0f} clocks of stores and of data from DRAM {OF_SM}, stores at least "
         f"{sm.constants.store_line_bytes:.0f} bytes per line, "
         f"{machine.write_bytes_per_clock:.1f} bytes per clock"
     )

@@ -21,11 +21,19 @@ from analysis.traffic.l2 import PAIR_BYTES, caches_of
 
 FEWEST_L1_LINES = 64
 # Fraction of L2 that is dirty when a launch begins, if the launch before it wrote other lines.
-# Fitted on kernels that read.
+# Fitted on kernels that read; streams of 96 MiB and more write back 36 MiB (benchmarks.l2_states).
 DIRTY_SHARE = 0.6
-# Dirty fraction of the lines that are evicted first. Fitted on stream-k, which takes longer on an
-# H100 than on an H200, whose DRAM writes faster.
-DIRTY_AT_FIRST = 0.8
+# Dirty fraction of the lines that are evicted first: on an H200, each byte that a stream reads
+# costs the time of half a byte of DRAM more with a dirty L2 than with a clean one
+# (benchmarks.l2_states).
+DIRTY_AT_FIRST = 0.5
+# Time from the first request of a launch until DRAM serves it, if L2 is dirty: a stream of 1 MiB
+# and a chain of 32 loads take 0.5 µs more than with a clean one (benchmarks.l2_states).
+DIRTY_START_S = 5e-7
+# Fraction of DRAM's bandwidth that is lost if it reads and writes as many bytes; the loss is in
+# proportion to the fewer ones. On an H200 streams read 4.6 TB/s, write 4.5 and copy 4.4
+# (benchmarks.l2_states); from two regions in turn they copy 3.9 (`mix_1_loads_1_stores_512`).
+TURNAROUND = 0.07
 # Share of the bytes of local memory that L2 reads from DRAM or writes to it, by the local memory of
 # all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
 LOCAL_READ_FROM, LOCAL_READ_ALL = 1.0, 1.9
@@ -131,8 +139,11 @@ class ModelledSm:
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
+            dram_start=DIRTY_START_S * self.clock_hz if work.l2 is L2State.DIRTY else 0.0,
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
+            filled_share=min(1.0, work.loaded_from_dram / max(1.0, work.l2_read_bytes)),
+            stores_filled_share=filled,
             dram_write_share=slow * (out * work.sent_share + filled),
             local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
             local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),
@@ -184,8 +195,11 @@ class ModelledSm:
 
     @property
     def dram_rate(self) -> float:
-        """DRAM bandwidth that kernels reach, in bytes per second."""
-        return self.device.dram_bytes_per_s * self.constants.dram_efficiency
+        """DRAM bandwidth that kernels reach with these reads and writes, in bytes per second."""
+        read, written = self.work.dram_read_bytes, self.dram_write_bytes
+        fewer = 2 * min(read, written) / (read + written) if read + written else 0.0
+        reached = self.constants.dram_efficiency * (1 - TURNAROUND * fewer)
+        return self.device.dram_bytes_per_s * reached
 
     @property
     def l2_rate(self) -> float:

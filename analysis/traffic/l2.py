@@ -67,6 +67,11 @@ class Caches:
     #: room of a piece that SMs of both partitions read, relative to a piece that SMs of one read
     both_sides: float
 
+    def with_room_for(self, room: float) -> Caches:
+        """The caches for accesses that take so many bytes of room per byte."""
+        reaches = ("read_reach", "read_width", "dirty_reach", "write_reach", "write_width")
+        return replace(self, **{name: getattr(self, name) / room for name in reaches})
+
     @property
     def write_room(self) -> float:
         """Room in L2 of a written piece, relative to a read one."""
@@ -123,8 +128,12 @@ class Pairs:
 
     read: float = 1.0  #: bytes of pairs per byte of the sectors that are read
     lone_read: float = 0.0  #: share of them in lone pairs
+    read_again: float = 1.0  #: the same of the sectors that a block reads after L2 evicted them
+    lone_again: float = 0.0
     written: float = 1.0  #: the same of sectors that are written
     lone_written: float = 0.0
+    #: bytes of the lines per byte of the sectors: L2 keeps room for whole lines
+    room: float = 1.0
 
 
 WHOLE_LINES = Pairs()
@@ -224,6 +233,9 @@ def merged_stores(
 
 # The model.
 
+# Reach of sectors that stores fill in part, relative to that of whole ones: on an H200 with a warm
+# L2, 48 MiB of lines that are stored in part cost no DRAM, and 64 MiB do (benchmarks.l2_states).
+PART_REACH = 2.0
 COVERED = 0.9  # of the bytes of written sectors: with fewer stored, some are written in part
 
 
@@ -248,7 +260,11 @@ def traffic(
     `stored_bytes`: of all stores. If sectors hold more, or if L2 writes more back because it evicts
     sectors before all of their stores, DRAM has to read the parts that are not stored.
     """
-    caches = caches_of(device)
+    caches = caches_of(device).with_room_for(accesses.pairs.room)
+    written = bytes_written(accesses)
+    in_part = stored_bytes < COVERED * written
+    if in_part:  # what DRAM would have to fill first stays while there is room
+        caches = replace(caches, write_reach=PART_REACH * caches.write_reach)
     is_alone = int(accesses.block.max(initial=-1)) < device.sm_count
     soon = soon_shares(accesses) if is_alone else ()
     fetched = float(accesses.sectors[~accesses.is_write].sum())
@@ -265,12 +281,15 @@ def traffic(
     if written_sectors is None:
         written_sectors = float(accesses.sectors[accesses.is_write].sum())
     pairs = accesses.pairs
-    read_bytes = pairs.read * below.dram_read_bytes
+    again = max(0.0, below.dram_read_bytes - _bytes_read(accesses))
+    once_bytes = pairs.read * (below.dram_read_bytes - again)
+    again_bytes = pairs.read_again * again
+    read_bytes = once_bytes + again_bytes
+    lone_bytes = pairs.lone_read * once_bytes + pairs.lone_again * again_bytes
     fill_bytes, lone_fills, lone_writes = 0.0, 0.0, 0.0
-    written = bytes_written(accesses)
-    if stored_bytes < COVERED * written:
+    if in_part:
         fill_bytes = pairs.written * _unread_bytes(accesses)
-        if l2 is L2State.WARM:  # what stayed in L2 needs no reading
+        if l2 is not L2State.DIRTY:  # what stays in L2 needs no reading
             fill_bytes *= min(1.0, below.dram_write_bytes / written)
         lone_fills = pairs.lone_written * fill_bytes / PAIR_BYTES
         lone_writes = pairs.lone_written * pairs.written * below.dram_write_bytes / PAIR_BYTES
@@ -286,7 +305,7 @@ def traffic(
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
         dram_read_bytes=read_bytes + fill_bytes,
         dram_write_bytes=below.dram_write_bytes,
-        dram_lone_pairs=pairs.lone_read * read_bytes / PAIR_BYTES + lone_fills,
+        dram_lone_pairs=lone_bytes / PAIR_BYTES + lone_fills,
         dram_lone_writes=lone_writes,
         dram_fill_bytes=fill_bytes,
         soon_shares=soon,
@@ -327,6 +346,13 @@ def _twice(accesses: Accesses) -> Accesses:
         size=np.tile(accesses.size, 2),
         is_write=np.tile(accesses.is_write, 2),
     )
+
+
+def _bytes_read(accesses: Accesses) -> float:
+    """Bytes that a launch reads, each piece counted once."""
+    sizes = np.zeros(int(accesses.piece.max(initial=-1)) + 1)
+    sizes[accesses.piece[~accesses.is_write]] = accesses.size[~accesses.is_write]
+    return float(sizes.sum())
 
 
 def bytes_written(accesses: Accesses) -> float:

@@ -173,7 +173,8 @@ def _pairs(accesses: NDArray[Any], lines: Floats) -> Pairs:
     number = accesses["line"][order]
     first = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
     mask, kind = accesses["mask"][order], accesses["kind"][order]
-    read = np.bitwise_or.reduceat(np.where(kind != WRITE, mask, 0), first)
+    is_read = kind != WRITE
+    read = np.bitwise_or.reduceat(np.where(is_read, mask, 0), first)
     written = np.bitwise_or.reduceat(np.where(kind != READ, mask, 0), first)
     weight = lines[order][first]
 
@@ -184,7 +185,22 @@ def _pairs(accesses: NDArray[Any], lines: Floats) -> Pairs:
         return (2 * whole / part, lone / whole) if part else (1.0, 0.0)
 
     (of_read, lone_read), (of_written, lone_written) = of(read), of(written)
-    return Pairs(read=of_read, lone_read=lone_read, written=of_written, lone_written=lone_written)
+    accessed = float((weight * _SECTORS[read | written]).sum())
+    room = float(weight.sum()) * _SECTORS[ALL_SECTORS] / accessed
+    # what L2 has evicted is read again by a block alone
+    block = accesses["block"][order]
+    first = np.flatnonzero(np.append(True, (number[1:] != number[:-1]) | (block[1:] != block[:-1])))
+    weight = lines[order][first]
+    again, lone_again = of(np.bitwise_or.reduceat(np.where(is_read, mask, 0), first))
+    return Pairs(
+        read=of_read,
+        lone_read=lone_read,
+        read_again=again,
+        lone_again=lone_again,
+        written=of_written,
+        lone_written=lone_written,
+        room=room,
+    )
 
 
 def _completed_work(accesses: NDArray[Any], lifetimes: Floats, exchange: Exchange | None) -> Floats:

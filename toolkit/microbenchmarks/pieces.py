@@ -103,6 +103,15 @@ def _scatter(bench: Bench, mib: int) -> Measured:
     return Measured.of(found)
 
 
+def _gather(bench: Bench, mib: int) -> Measured:
+    memory = bench.shared(Memory)
+    words = mib * MIB // 4
+    out = bench.gpu.allocate(4)
+    arguments = [out, memory.buffer, np.uint32(words - 1), np.uint32(STEP)]
+    found = [_seconds(bench, "gather_words", arguments) / words for _ in range(3)]
+    return Measured.of(found)
+
+
 SHAPES = ((4, 2), (4, 4), (8, 2), (8, 4), (16, 2))
 BENCHMARKS = (
     *each(
@@ -146,6 +155,13 @@ BENCHMARKS = (
         "s per word",
         "every word of {mib} MiB is stored once, in an order without locality",
         _scatter,
+        mib=(8, 16, 32, 64, 128, 256, 512),
+    ),
+    *each(
+        "ldg_words_at_random_{mib}_mib_s",
+        "s per word",
+        "every word of {mib} MiB is loaded once, in an order without locality",
+        _gather,
         mib=(8, 16, 32, 64, 128, 256, 512),
     ),
 )

@@ -56,6 +56,7 @@ from validation import ROOT, recordings
 
 RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
 MEASURED = recordings.read(RECORDED)["constants"]
+LATER = recordings.read(RECORDED.with_stem("mechanisms_h200"))["constants"]
 HOPPER = constants_for("sm_90")
 
 
@@ -1314,3 +1315,56 @@ def test_lines_hit_again_as_often_as_measured_where_they_hardly_fit(kib):
 
 def recorded_again(kib):
     return MEASURED[f"l1_hits_again_{kib}_kib_lines"]["value"]
+
+
+@pytest.mark.parametrize("kib", [0, 64, 96, 128, 160, 192, 256])
+def test_stored_lines_take_room_in_l1_as_measured(kib):
+    """64 KiB are loaded, `kib` others stored, and the 64 KiB loaded again."""
+    loads = [(0, 0, 0, [(k, FULL)]) for k in range(512)]
+    stores = [(1, 0, 0, [(4096 + k, FULL)]) for k in range(8 * kib)]
+    found = ran(code(LDG, STG, EXIT), [*loads, *stores, *loads, 2], l1_lines=HOPPER.l1_bytes // 128)
+
+    def cycles(stored):
+        name = f"load_again_loaded_64_kib_behind_stores_of_32_words_to_{stored}_kib_cycles"
+        return LATER[name]["value"]
+
+    hits = (cycles(512) - cycles(kib)) / (cycles(512) - cycles(0))
+    assert (1024 - found.l1_misses / 4) / 512 == pytest.approx(hits, abs=0.25)
+
+
+@pytest.mark.parametrize(("sectors", "misses"), [(FULL, 0), (0b0001, 1)])
+def test_a_load_hits_what_was_stored_as_a_whole(sectors, misses):
+    """A warp stores 128 bytes: a line, or 4 bytes to a sector of each of 32 lines."""
+    lines = 1 if sectors == FULL else 32
+    stores = (0, 0, 0, [(k, sectors) for k in range(lines)])
+    load = (1, 0, 0, [(0, sectors)])
+    found = ran(code(STG, LDG | {"wait": 1}, WAITING_EXIT), [stores, load, 2])
+    assert found.l1_misses == misses
+
+
+def test_l2_writes_what_dram_sends_at_the_rate_of_stores():
+    """Each line is loaded, and another one is stored; DRAM is fast."""
+    both = [step for k in range(200) for step in (load(k), (1, 1, 0, [(4096 + k, FULL)]))]
+    fast = {"dram_share": 1.0, "dram_bytes_per_clock": 1e6, "waiting_share": 1.0}
+    rates = {"l2_bytes_per_clock": 64.0, "write_bytes_per_clock": 16.0}
+    table = code(LDG, STG, WAITING_EXIT)
+    apart, together = (
+        clocks(table, [*both, 2], filled_share=share, **fast, **rates) for share in (0.0, 1.0)
+    )
+    assert together - apart == pytest.approx(200 * 128 / 16, rel=0.1)
+
+
+def test_what_dram_fills_takes_the_time_of_stores():
+    parts = [(0, 1, 0, [(4 * k + n, 0b1111) for n in range(4)]) for k in range(50)]
+    found, without = (
+        clocks(code(STG, EXIT), [*parts, (1, 0, 0)], stores_filled_share=share) for share in (1, 0)
+    )
+    assert found - without == 50 * 16 * 32 / BY_HAND["write_bytes_per_clock"]
+
+
+def test_the_first_request_finds_dram_busy():
+    one = [load(0), load(1), 1]
+    waits = {"waiting_share": 1.0, "dram_share": 1.0, "dram_bytes_per_clock": 1e6}
+    table = code(LDG, WAITING_EXIT)
+    late, early = (clocks(table, one, dram_start=start, **waits) for start in (900.0, 0.0))
+    assert late - early == pytest.approx(900, abs=2)

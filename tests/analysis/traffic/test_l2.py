@@ -10,6 +10,7 @@ import pytest
 
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
+from analysis.l2_state import L2State
 from analysis.problem import Gemm, parse_shape
 from analysis.traffic.block_schedule import BlockProgress, starts
 from analysis.traffic.gemm_accesses import gemm_accesses
@@ -495,6 +496,42 @@ def test_dram_transfers_pairs_of_sectors():
     assert found.dram_read_bytes == 2 * whole.dram_read_bytes
     assert found.dram_lone_pairs == found.dram_read_bytes / PAIR_BYTES
     assert (whole.dram_lone_pairs, whole.dram_fill_bytes) == (0, 0)
+
+
+def test_what_l2_has_evicted_is_read_again_in_the_pairs_of_one_block():
+    """All sectors of 128 MiB are read twice, but each block reads one of each pair."""
+    own = replace(passes(128, 2), pairs=Pairs(read_again=2.0, lone_again=1.0))
+    once, whole, found = on_h200(passes(128, 1)), on_h200(passes(128, 2)), on_h200(own)
+    again = whole.dram_read_bytes - once.dram_read_bytes
+    assert again > 100 * MIB
+    assert found.dram_read_bytes == pytest.approx(once.dram_read_bytes + 2 * again)
+    assert found.dram_lone_pairs == pytest.approx(2 * again / PAIR_BYTES)
+
+
+def test_l2_keeps_room_for_the_whole_lines_of_the_sectors_that_are_accessed():
+    """40 MiB are read twice: L2 keeps them, unless they are a quarter of their lines."""
+    lone = replace(passes(40, 2), pairs=Pairs(room=4.0))
+    kept, evicted = on_h200(passes(40, 2)), on_h200(lone)
+    assert kept.dram_read_bytes < 48 * MIB
+    assert evicted.dram_read_bytes > 78 * MIB
+
+
+def test_what_is_written_in_part_stays_until_l2_lacks_room_and_is_filled_then():
+    """With a warm L2, of whole sectors more than 28 MiB are written back, of parts of them 56."""
+
+    def moved(mib, stored):
+        found = traffic(
+            passes(mib, 1, is_write=True),
+            H200,
+            in_step=0.0,
+            l2=L2State.WARM,
+            stored_bytes=stored,
+        )
+        return found.dram_write_bytes / MIB, found.dram_fill_bytes / MIB
+
+    assert moved(40, np.inf) == (pytest.approx(40, rel=0.02), 0)
+    assert max(moved(40, 0.0)) < 1
+    assert moved(80, 0.0) == (pytest.approx(80, rel=0.02), pytest.approx(80, rel=0.02))
 
 
 def test_sectors_that_are_written_in_part_are_read_unless_the_launch_has_read_them():

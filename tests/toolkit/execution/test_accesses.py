@@ -226,9 +226,18 @@ def test_without_a_device_nothing_is_modelled():
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([(7, READ, 0b0001), (8, READ, 0b1100)], Pairs(read=4 / 3, lone_read=1.0)),
-        ([(7, READ, 0b0001), (7, READ, 0b1000)], Pairs(read=2.0)),  # both pairs of a line
-        ([(7, WRITE, 0b0001), (8, READ, 15)], Pairs(written=2.0, lone_written=1.0)),
+        (
+            [(7, READ, 0b0001), (8, READ, 0b1100)],
+            Pairs(read=4 / 3, lone_read=1.0, read_again=4 / 3, lone_again=1.0, room=8 / 3),
+        ),
+        (  # both pairs of a line
+            [(7, READ, 0b0001), (7, READ, 0b1000)],
+            Pairs(read=2.0, read_again=2.0, room=2.0),
+        ),
+        (  # eight sectors of room for five
+            [(7, WRITE, 0b0001), (8, READ, 15)],
+            Pairs(written=2.0, lone_written=1.0, room=8 / 5),
+        ),
         ([(7, WRITE, 15), (8, READ, 15)], WHOLE_LINES),
     ],
 )
@@ -236,3 +245,12 @@ def test_dram_transfers_the_pairs_of_sectors_that_a_launch_accesses(rows, expect
     noted = [access(line, 0, k, kind, mask) for k, (line, kind, mask) in enumerate(rows)]
     found = accesses_in_time(np.array(noted, dtype=ACCESS), np.ones(1), None, np.zeros(1)).pairs
     assert vars(found) == pytest.approx(vars(expected))
+
+
+def test_each_block_reads_its_own_pairs_again():
+    """Two blocks read a sector of each pair of a line, a third one the first pair."""
+    rows = [access(7, block, 0, READ, mask) for block, mask in enumerate((0b0001, 0b1000, 0b0011))]
+    times = np.ones(3), None, np.zeros(3)
+    found = accesses_in_time(np.array(rows, dtype=ACCESS), *times).pairs
+    assert (found.read, found.lone_read) == (4 / 3, 0)  # three sectors of a line, both pairs
+    assert (found.read_again, found.lone_again) == (6 / 4, 1)  # a pair for 1, 1 and 2 sectors

@@ -1,0 +1,93 @@
+"""Loads and stores together: what they share at L2 and at DRAM."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.geometry import Geometry
+from toolkit.microbenchmarks.bench import LANES, Bench
+from toolkit.microbenchmarks.global_memory import KIB, LINE_BYTES, MIB
+from toolkit.microbenchmarks.probe import Probe, text
+from toolkit.microbenchmarks.record import Measured, each
+
+PROBES: tuple[Probe, ...] = ()
+SOURCE = text("mixes.cu")
+THREADS, BLOCKS_PER_SM, BYTES = 256, 8, 16
+IN_L2, IN_DRAM = 8, 512  # MiB of a region
+CLOCKS = {"WORDS": 1, "AGAIN_STORED": 0}  # macros of `load_again`
+MIX = {"LOADS": 1, "STORES": 1}  # macros of `mix`
+MOVED = 512 * MIB  # bytes by which two launches differ
+
+
+class Regions:
+    """A region to load from, and one to store to."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.read, self.written = (bench.gpu.allocate(IN_DRAM * MIB) for _ in range(2))
+        bench.gpu.fill(self.read, 0, IN_DRAM * MIB // 4)
+        bench.gpu.fill(self.written, 0, IN_DRAM * MIB // 4)
+
+
+def _mix(bench: Bench, shape: tuple[int, int], mib: tuple[int, int]) -> Measured:
+    """Seconds per byte that is loaded or stored, on all SMs."""
+    loads, stores = shape
+    kernel = bench.kernel(SOURCE, "mix", "", LOADS=loads, STORES=stores, **CLOCKS)
+    geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, THREADS)
+    regions = bench.shared(Regions)
+    masks = [np.uint32(of * MIB // BYTES - 1) for of in mib]
+    of_round = geometry.blocks * THREADS * BYTES * (loads + stores)
+    rounds = MOVED // of_round
+
+    def seconds(times: int) -> float:
+        arguments = [regions.written, regions.read, *masks, np.uint32(times * rounds)]
+        return bench.seconds(kernel.prepared(geometry, arguments), repeats=3).value
+
+    return Measured.of([(seconds(2) - seconds(1)) / (rounds * of_round) for _ in range(3)])
+
+
+def _load_again(bench: Bench, what: str, words: int, kib: tuple[int, int]) -> Measured:
+    """Cycles per line that one warp loads once more, behind stores to other lines."""
+    is_of_stored = what == "stored"
+    kernel = bench.kernel(
+        SOURCE, "load_again", "", WORDS=words, AGAIN_STORED=int(is_of_stored), **MIX
+    )
+    regions = bench.shared(Regions)
+    lines, stored = (of * KIB // LINE_BYTES for of in kib)
+    out = bench.gpu.allocate(16)
+    arguments = [out, regions.written, regions.read, np.uint32(lines), np.uint32(stored)]
+    launch = kernel.prepared(Geometry.of(1, LANES), arguments)
+    clocks = [bench.noted("load_again", launch, out, (2,))[0] / lines for _ in range(3)]
+    return Measured.of(clocks)
+
+
+SHAPES = ((1, 0), (3, 1), (2, 1), (1, 1), (1, 2), (1, 3), (0, 1))
+BENCHMARKS = (
+    *each(
+        "mix_{shape[0]}_loads_{shape[1]}_stores_{mib[0]}_and_{mib[1]}_mib_s",
+        "s per byte",
+        "{shape[0]} loads of 16 bytes from {mib[0]} MiB and {shape[1]} stores to {mib[1]} MiB per "
+        "round, on all SMs",
+        _mix,
+        shape=SHAPES,
+        mib=((IN_DRAM, IN_DRAM), (IN_DRAM, IN_L2), (IN_L2, IN_L2)),
+    ),
+    *each(
+        "load_again_{what}_{kib[0]}_kib_behind_stores_of_{words}_words_to_{kib[1]}_kib_cycles",
+        "cycles per line",
+        "one warp loads {kib[0]} KiB, stores to {words} words of each line of {kib[1]} other KiB, "
+        "and then loads the {what} lines",
+        _load_again,
+        what="loaded",
+        words=(1, LANES),
+        kib=tuple((64, stored) for stored in (0, 64, 96, 128, 160, 192, 256, 512)),
+    ),
+    *each(
+        "load_again_{what}_{kib[0]}_kib_behind_stores_of_{words}_words_to_{kib[1]}_kib_cycles",
+        "cycles per line",
+        "one warp stores to {words} words of each line of {kib[1]} KiB, and then loads these",
+        _load_again,
+        what="stored",
+        words=(1, LANES),
+        kib=((16, 16), (64, 64)),
+    ),
+)
