@@ -28,7 +28,8 @@ class Exchange:
 
     read: Integers  # indices of these reads among the accesses
     before: Integers  # for each read, index of the last write before it to one of its sectors
-    lines: NDArray[np.uint64]  # lines that are read so
+    # lines that are read after a block wrote them, also the same block: they are in L2
+    lines: NDArray[np.uint64]
     blocks: Integers  # blocks that read or write such data
     bytes: float  # bytes of these reads
     writers: int  # number of blocks that write such data
@@ -49,8 +50,8 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
     """
     block = accesses["block"].astype(np.int64)
     is_read, before = accesses["kind"] == READ, _last_writes(accesses)
-    read = np.flatnonzero(is_read & (before >= 0))
-    read = read[block[read] != block[before[read]]]
+    read_back = np.flatnonzero(is_read & (before >= 0))
+    read = read_back[block[read_back] != block[before[read_back]]]
     if not len(read):
         return None
     before = before[read]
@@ -58,7 +59,7 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
     return Exchange(
         read=read,
         before=before,
-        lines=np.unique(accesses["line"][read]),
+        lines=np.unique(accesses["line"][read_back]),
         blocks=np.unique(block[np.concatenate([read, before])]),
         bytes=float(SECTOR_BYTES * sectors[read].sum()),
         writers=len(np.unique(block[before])),

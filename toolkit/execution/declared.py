@@ -34,6 +34,7 @@ from toolkit.execution.block_plan import (
 )
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.predict import finish_at_different_times, streams_of
+from toolkit.execution.recorded_blocks import RecordedBlocks, lines_basis
 from toolkit.execution.replay import (
     ExchangingBlocks,
     Replay,
@@ -60,7 +61,7 @@ class BlockRuns:
     (core.WORK, an array of one block), `mean_reads` and `last_reads` the instructions of a warp
     before a read on average and before the last one. `requests`: the first request of each
     instruction, in the first member of the first group. `checked`: number of blocks whose tiles of
-    C have verdicts.
+    C have verdicts. `exchanging`: all blocks of the launch, if they ran together and exchange data.
     """
 
     k: int
@@ -72,6 +73,7 @@ class BlockRuns:
     last_reads: Sequence[float] = ()
     requests: Mapping[int, FirstRequest] = field(default_factory=dict)
     checked: int = 0
+    exchanging: RecordedBlocks | None = None
 
     @property
     def alike(self) -> bool:
@@ -85,7 +87,7 @@ class DeclaredCounts(LaunchCounts):
 
     `bind`: binds the launch at K = k to C and, where blocks wait for others, to the data that they
     wait for (`PlanExecutor.bound`). `below`: requests to L2, None if not known. `runs`: results at
-    the first K.
+    the first K. `exchanging`: all blocks, if they ran together at K itself and exchange data.
     """
 
     launch: RungLaunch
@@ -93,6 +95,7 @@ class DeclaredCounts(LaunchCounts):
     plan: BlockPlan
     below: Below | None
     runs: BlockRuns
+    exchanging: RecordedBlocks | None = None
 
     @property
     def why_no_traffic(self) -> str:
@@ -100,12 +103,16 @@ class DeclaredCounts(LaunchCounts):
 
     @property
     def traffic_basis(self) -> str:
+        if self.exchanging is not None:
+            return lines_basis("were recorded")
         return (
             "what each block asks of L2 follows from the executed blocks, what caches keep of it "
             "from the order in which blocks run and the sizes of their tiles (analysis.traffic.l2)"
         )
 
     def asked(self, schedule: Schedule | None) -> Asked | str:
+        if self.exchanging is not None:
+            return self.exchanging.asked()
         assert self.below is not None
         launch = self.launch
         in_time = partial(
@@ -154,8 +161,18 @@ class DeclaredCounts(LaunchCounts):
                 busy_blocks=launch.busy_blocks,
                 weight=executed / launch.busy_blocks / self.work["executed"][chosen.blocks].mean(),
             )
-        idle = blocks - launch.busy_blocks  # the first blocks
-        exchanging = ExchangingBlocks(
+        points = [k]
+        if phases := launch.order.repeats_after(launch.tiles):
+            points = timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
+        recorded = self.exchanging and self.exchanging.exchanging
+        return blocks_of_busiest_sm(recorded or self._exchanging_kinds, sms, per_sm, points)
+
+    @property
+    def _exchanging_kinds(self) -> ExchangingBlocks:
+        """The blocks of the launch, from those of each kind."""
+        launch = self.launch
+        idle = launch.geometry.blocks - launch.busy_blocks  # the first blocks
+        return ExchangingBlocks(
             first=idle,
             sharing=sum(kind.population for kind in self.plan.kinds if not kind.is_alone) - idle,
             work=self._by_block(one["longest"].item() for one in self.runs.work),
@@ -163,10 +180,6 @@ class DeclaredCounts(LaunchCounts):
             bytes=float((self._pieces.ends < 1).sum() * sums_bytes(launch.tiling)),
             writers=int(self._pieces.leaves_sums.sum()),
         )
-        points = [k]
-        if phases := launch.order.repeats_after(launch.tiles):
-            points = timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
-        return blocks_of_busiest_sm(exchanging, sms, per_sm, points)
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
         kind = AlongK if len(replay.points) > 1 else Whole
@@ -177,6 +190,10 @@ class DeclaredCounts(LaunchCounts):
         if len(at) == 1:
             return Whole(streams=at[replay.points[0]])
         return AlongK(at=at, k=self.launch.executed.k)
+
+    def bound_again(self) -> BoundLaunch:
+        executed = self.launch.executed
+        return self.bind(executed.k, sparse_zeros((executed.m, executed.n), np.float32))
 
     def _count(
         self, translated: Translated, residence: Residence, replay: Replay, waves: int

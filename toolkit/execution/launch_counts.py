@@ -9,17 +9,26 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from analysis.errors import LaunchError
+from analysis.hardware.sm_constants import constants_of
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import flop
 from analysis.records.profile import FirstRequest
 from analysis.rounding import Check
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample
+from toolkit.execution.in_time import (
+    MOST_INSTRUCTIONS,
+    clocks_of_waits,
+    waits_for_other_blocks,
+)
 from toolkit.execution.replay import Replay, blocks_of_last_sm
 from toolkit.execution.sampling import Estimates
 from toolkit.execution.schedule import Floats, Schedule, unequal_schedule
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.bound_launch import BoundLaunch
+from toolkit.sass.machine import FaultError
 from toolkit.sass.translate import Translated
 
 
@@ -101,18 +110,28 @@ class LaunchCounts(ABC):
         Raises ToolkitError or MemoryError if that is not possible.
         """
 
+    @abstractmethod
+    def bound_again(self) -> BoundLaunch:
+        """The launch, bound to its arguments as they are at its start."""
+
     @property
     def atomics(self) -> AtomicOperations | None:
         """Atomic operations of the launch on global memory, None if there are none."""
         return None
 
-    def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float | None:
+    def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float:
         """Clocks until all blocks have ended, if they wait for each other and nothing else counted.
 
-        None if they do not wait, or if this is not known.
+        0 if they do not wait, or if this is not known.
         """
-        del kernel, residence
-        return None
+        executed = int(self.counts["executed"].sum())
+        if not waits_for_other_blocks(kernel) or executed > MOST_INSTRUCTIONS:
+            return 0.0
+        constants, hertz = constants_of(residence.device), residence.device.clock_under_load_hz(0.0)
+        try:
+            return clocks_of_waits(self.bound_again(), kernel, constants, hertz)
+        except (FaultError, LaunchError):
+            return 0.0
 
     def flop(self, instructions: Sequence[InstructionCounts]) -> int:
         """Useful floating-point operations of the launch."""

@@ -137,7 +137,7 @@ class CountedLaunch:
 
     @cached_property
     def _clocks_of_waits(self) -> float:
-        return self.counts.clocks_of_waits(self.kernel, self.residence) or 0.0
+        return self.counts.clocks_of_waits(self.kernel, self.residence)
 
     @cached_property
     def _facts(self) -> ScheduleFacts:
