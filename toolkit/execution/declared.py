@@ -27,6 +27,7 @@ from analysis.traffic.block_schedule import BlockProgress
 from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.grid import Pieces
 from kernels.closed_forms import pieces_of_c
+from toolkit.execution.accesses import AT_ONCE
 from toolkit.execution.block_plan import (
     BlockPlan,
     period,
@@ -39,10 +40,10 @@ from toolkit.execution.replay import (
     ExchangingBlocks,
     Replay,
     blocks_of_busiest_sm,
-    first_blocks,
+    spread_blocks,
 )
 from toolkit.execution.representatives import agree
-from toolkit.execution.schedule import Schedule
+from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.rungs.launch import RungLaunch
@@ -150,17 +151,15 @@ class DeclaredCounts(LaunchCounts):
             raise UnavailableError(
                 "which of its blocks stand for those that share tiles is not known"
             )
-        blocks, k, step = launch.geometry.blocks, launch.executed.k, period(launch.tiling)
+        k, step = launch.executed.k, period(launch.tiling)
         sms, per_sm = residence.device.sm_count, residence.blocks_per_sm
         if not self.plan.kinds:
             assert self.work is not None
+            chosen = spread_blocks(np.flatnonzero(lifetimes_of(self.work) > AT_ONCE), sms)
             executed = sum(one.executed for one in instructions)
-            chosen = first_blocks(blocks, sms, partial(_is_partial, launch))
-            return replace(
-                chosen,
-                busy_blocks=launch.busy_blocks,
-                weight=executed / launch.busy_blocks / self.work["executed"][chosen.blocks].mean(),
-            )
+            average = executed / chosen.busy_blocks
+            # relative to these blocks at K itself: they may be executed at smaller K
+            return replace(chosen, weight=average / self.work["executed"][chosen.blocks].mean())
         points = [k]
         if phases := launch.order.repeats_after(launch.tiles):
             points = timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
@@ -285,11 +284,3 @@ class DeclaredCounts(LaunchCounts):
             pitch=FLOAT_BYTES * k,
             kept_pitch=FLOAT_BYTES * self.launch.executed.k,
         )
-
-
-def _is_partial(launch: RungLaunch, block: int) -> bool:
-    """True if the tile of a block may exceed C."""
-    if not (launch.executed.m % launch.tiling.block_m or launch.executed.n % launch.tiling.block_n):
-        return False
-    x, y, _ = launch.geometry.grid
-    return launch.variant.order is None and (block % x == x - 1 or block // x % y == y - 1)

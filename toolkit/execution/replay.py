@@ -8,7 +8,7 @@ come first, and differ from the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,27 +56,13 @@ class Replay:
 def spread_blocks(busy: Sequence[int] | Integers, sms: int) -> Replay:
     """Replay of a few blocks, evenly spread over the blocks that one SM could run.
 
-    For launches whose blocks differ little. `busy`: the blocks that do not exit at once.
+    For launches whose blocks differ little. `busy`: the blocks that do not exit at once. The SM is
+    the one in the middle, or the first if each SM runs at most one block.
     """
     of_sm = range(0 if len(busy) <= sms else sms // 2, len(busy), sms)
     taken = min(EQUAL_BLOCKS, len(of_sm))
     chosen = [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
     return Replay(blocks=[int(busy[place]) for place in chosen], busy_blocks=len(busy))
-
-
-def first_blocks(
-    blocks: int, sms: int, is_partial: Callable[[int], bool] = lambda block: False
-) -> Replay:
-    """Replay of the first blocks of one SM: of an SM with few partial blocks.
-
-    If each SM runs at most one block, block 0 represents all: it is never partial.
-    """
-    if blocks <= sms:
-        return Replay(blocks=[0], busy_blocks=blocks)
-    in_the_middle = sorted(range(sms), key=lambda sm: abs(sm - sms // 2))
-    found = [list(range(sm, blocks, sms)[:EQUAL_BLOCKS]) for sm in in_the_middle]
-    chosen = min(found, key=lambda some: (-len(some), sum(map(is_partial, some))))
-    return Replay(blocks=chosen, busy_blocks=blocks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +82,7 @@ def blocks_of_busiest_sm(
 ) -> Replay:
     """Replay of the SM with the most work: its blocks that differ, and two further waves.
 
-    Of SMs that are equally busy it is the one in the middle, as in `first_blocks`.
+    Of SMs that are equally busy it is the one in the middle, as in `spread_blocks`.
     """
     work, reads = launch.work[launch.first :], launch.reads[launch.first :]
     blocks, used = len(work), min(sms, len(work))

@@ -11,7 +11,6 @@ from toolkit.execution.replay import (
     ExchangingBlocks,
     blocks_of_busiest_sm,
     blocks_of_last_sm,
-    first_blocks,
     spread_blocks,
 )
 from toolkit.execution.schedule import (
@@ -282,24 +281,6 @@ def test_equal_blocks_are_spread_over_those_of_one_sm(busy, sms, expected):
     assert found.weight is None
 
 
-@pytest.mark.parametrize(
-    ("blocks", "sms", "expected"),
-    [
-        (1000, 132, [66, 198, 330, 462]),  # each 132 after the one before
-        (132, 132, [0]),
-        (1, 132, [0]),
-        (200, 132, [66, 198]),
-    ],
-)
-def test_the_first_blocks_of_an_sm_lie_apart(blocks, sms, expected):
-    assert first_blocks(blocks, sms).blocks == expected
-
-
-def test_the_first_blocks_of_an_sm_with_few_partial_ones_are_taken():
-    assert first_blocks(100, 4, lambda block: block == 6).blocks == [1, 5, 9, 13]
-    assert first_blocks(6, 4, lambda block: block == 5).blocks == [0, 4]  # the most blocks first
-
-
 def exchanging(**changes):
     """Twelve blocks on four SMs, the first four of which share tiles; SM 1 has most work."""
     facts = {
@@ -371,8 +352,8 @@ def test_an_sm_that_reads_less_than_others_counts_as_one_that_reads_as_much():
 
 @pytest.mark.parametrize("blocks", [1, 2, 66, 67, 132, 200, 600, 10_000])
 def test_spread_blocks_are_some_of_one_sm(blocks):
-    found, first = spread_blocks(range(blocks), 132).blocks, first_blocks(blocks, 132).blocks
+    found = spread_blocks(range(blocks), 132).blocks
     assert found == sorted(set(found))
-    assert {block % 132 for block in found} == {first[0] % 132}
-    assert len(found) == len(first) <= 4
+    assert {block % 132 for block in found} == {66 if blocks > 132 else 0}
+    assert len(found) == min(4, len(range(found[0] % 132, blocks, 132)))
     assert all(block < blocks for block in found)
