@@ -130,7 +130,7 @@ def judged_by(tested: Sequence[Known], table: Table) -> list[Tested]:
 
 
 def report(rows: Sequence[Tested], title: str) -> Iterator[str]:
-    """How often intervals hold, how wide they are, and whether wide ones have larger errors."""
+    """Report the share of intervals that hold, their width, and the errors of wide ones."""
     widths = [row.half_width for row in rows]
     yield (
         f"{title}: {len(rows)} launches, {fmean(row.holds for row in rows):.0%} in their interval, "
@@ -195,7 +195,7 @@ def held(tested: Sequence[Known], table: Table, covers: float) -> float:
 
 
 def figure(tested: Sequence[Known], table: Table) -> str:
-    """How often intervals hold, by the chance that they state, as an SVG."""
+    """Share of intervals that hold, by the chance that they state, as an SVG."""
     low, high = _MARGIN, _SIZE - _MARGIN // 2
 
     def place(share: float) -> float:
