@@ -75,7 +75,6 @@ class RecordedCounts(LaunchCounts):
     """Counts of a launch whose executed blocks recorded their accesses."""
 
     runs: Sequence[Run]
-    again: Callable[[], BoundLaunch]  # binds the launch to its arguments as they were before
     # lifetime of each block, relative to a typical one; None without traffic and time
     lifetimes: NDArray[np.float64] | None = None
     exchange: Exchange | None = None  # None if no block waits for another's data
@@ -200,9 +199,6 @@ class RecordedCounts(LaunchCounts):
         with suppress(UnavailableError, FaultError):
             return streams_of(self._side_by_side(kernel, residence), blocks)
         return None
-
-    def bound_again(self) -> BoundLaunch:
-        return self.again()
 
     def _streams(self, bound: BoundLaunch, blocks: Sequence[int]) -> Streams:
         """Streams of `blocks`. If these wait for other blocks, all blocks are executed.

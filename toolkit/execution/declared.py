@@ -190,10 +190,6 @@ class DeclaredCounts(LaunchCounts):
             return Whole(streams=at[replay.points[0]])
         return AlongK(at=at, k=self.launch.executed.k)
 
-    def bound_again(self) -> BoundLaunch:
-        executed = self.launch.executed
-        return self.bind(executed.k, sparse_zeros((executed.m, executed.n), np.float32))
-
     def _count(
         self, translated: Translated, residence: Residence, replay: Replay, waves: int
     ) -> int:
@@ -260,7 +256,9 @@ class DeclaredCounts(LaunchCounts):
         c = sparse_zeros((launch.executed.m, launch.executed.n), np.float32)
         bound = self.bind(k, c, is_last=False if shares_tiles else None)
         if k != self.launch.executed.k:
-            bound = replace(bound, spread=self._spread(bound, k, launch.executed.a_elements))
+            bound = replace(
+                bound, spread=_spread(self.launch, bound, k, launch.executed.a_elements)
+            )
         streams = streams_of(bound, blocks)
         if not shares_tiles:
             return streams
@@ -276,11 +274,13 @@ class DeclaredCounts(LaunchCounts):
         streams = streams.with_mark(IN_L2, np.arange(behind, last))
         return streams.with_mark(FLAG, np.arange(first, behind))
 
-    def _spread(self, bound: BoundLaunch, k: int, elements: int) -> Spread:
-        of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
-        return Spread(
-            address=of_a.address,
-            size_bytes=FLOAT_BYTES * elements,
-            pitch=FLOAT_BYTES * k,
-            kept_pitch=FLOAT_BYTES * self.launch.executed.k,
-        )
+
+def _spread(launch: RungLaunch, bound: BoundLaunch, k: int, elements: int) -> Spread:
+    """Rows of A at K = k, with the pitch that they have at K itself."""
+    of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
+    return Spread(
+        address=of_a.address,
+        size_bytes=FLOAT_BYTES * elements,
+        pitch=FLOAT_BYTES * k,
+        kept_pitch=FLOAT_BYTES * launch.executed.k,
+    )

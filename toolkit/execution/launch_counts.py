@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,7 @@ class LaunchCounts(ABC):
 
     counts: NDArray[Any]  # per instruction (core.COUNT)
     blocks: int  # number of blocks that were executed
+    again: Callable[[], BoundLaunch]  # binds the launch to its arguments as they were before
     basis: str  # text that names these blocks, and the proof that they represent the others
     # first request to memory of each instruction, by the number of the instruction
     requests: Mapping[int, FirstRequest] = field(default_factory=dict)
@@ -110,10 +111,6 @@ class LaunchCounts(ABC):
         Raises ToolkitError or MemoryError if that is not possible.
         """
 
-    @abstractmethod
-    def bound_again(self) -> BoundLaunch:
-        """The launch, bound to its arguments as they are at its start."""
-
     @property
     def atomics(self) -> AtomicOperations | None:
         """Atomic operations of the launch on global memory, None if there are none."""
@@ -129,7 +126,7 @@ class LaunchCounts(ABC):
             return 0.0
         constants, hertz = constants_of(residence.device), residence.device.clock_under_load_hz(0.0)
         try:
-            return clocks_of_waits(self.bound_again(), kernel, constants, hertz)
+            return clocks_of_waits(self.again(), kernel, constants, hertz)
         except (FaultError, LaunchError):
             return 0.0
 

@@ -161,6 +161,7 @@ class PlanExecutor:
         return DeclaredCounts(
             launch=self.launch,
             bind=self.bound,
+            again=self._bound_again,
             plan=plan,
             blocks=plan.executed,
             basis=plan.basis,
@@ -289,6 +290,10 @@ class PlanExecutor:
         a, b = self.ladder.matrices(self.ladder.at(launch.problem.k), launch.executed)
         served = None if is_last is None else launch.ready_words(is_last=is_last)
         return bind_in_place(self.translated, launch, a, b, c, served=served)
+
+    def _bound_again(self) -> BoundLaunch:
+        executed = self.launch.executed
+        return self.bound(executed.k, sparse_zeros((executed.m, executed.n), np.float32))
 
     def _run(
         self, bound: BoundLaunch, chosen: Sequence[range], blocks: int, stop: Event | None = None

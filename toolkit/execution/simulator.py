@@ -26,13 +26,13 @@ from toolkit.execution.block_counts import (
 )
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
-from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
-from toolkit.execution.residency import check_cooperative, most_resident, residence_of
-from toolkit.execution.result import (
+from toolkit.execution.launch_time import (
     counted_execution,
     modelled_execution,
     unmodelled_execution,
 )
+from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
+from toolkit.execution.residency import check_cooperative, most_resident, residence_of
 from toolkit.launch.checks import (
     check_arguments,
     check_fits,
