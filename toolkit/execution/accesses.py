@@ -16,6 +16,9 @@ from toolkit.sass.core.binding import ACCESS
 
 # Recorded accesses of a launch (100 MB). If there are more, only some of the lines are recorded.
 MOST_ACCESSES = 1 << 22
+# The same of a launch whose blocks wait for each other: what they exchange is known only if the
+# accesses to all lines are recorded.
+MOST_ACCESSES_OF_WAITING = 1 << 23
 
 _SECTORS = np.array([float(mask.bit_count()) for mask in range(256)])
 _PAIRS = np.array([float(bool(mask & 3) + bool(mask & 12)) for mask in range(256)])

@@ -40,6 +40,7 @@ from toolkit.execution.replay import (
     ExchangingBlocks,
     Replay,
     blocks_of_busiest_sm,
+    first_blocks,
     spread_blocks,
 )
 from toolkit.execution.representatives import agree
@@ -137,11 +138,7 @@ class DeclaredCounts(LaunchCounts):
         instructions: Sequence[InstructionCounts],
     ) -> Replay:
         found = super().replay(residence, schedule, instructions)
-        if self.plan.kinds:
-            return found
-        launch = self.launch
-        points = timed_k(launch.executed.k, period(launch.tiling), launch.geometry)
-        return replace(found, points=points)
+        return replace(found, points=_replayed_k(self.launch, shares_tiles=bool(self.plan.kinds)))
 
     def unscheduled_replay(
         self, residence: Residence, instructions: Sequence[InstructionCounts]
@@ -151,20 +148,20 @@ class DeclaredCounts(LaunchCounts):
             raise UnavailableError(
                 "which of its blocks stand for those that share tiles is not known"
             )
-        k, step = launch.executed.k, period(launch.tiling)
         sms, per_sm = residence.device.sm_count, residence.blocks_per_sm
         if not self.plan.kinds:
             assert self.work is not None
-            chosen = spread_blocks(np.flatnonzero(lifetimes_of(self.work) > AT_ONCE), sms)
+            if len(_replayed_k(launch, shares_tiles=False)) > 1:
+                chosen = first_blocks(launch.geometry.blocks, sms, partial(_is_partial, launch))
+                chosen = replace(chosen, busy_blocks=launch.busy_blocks)
+            else:
+                chosen = spread_blocks(np.flatnonzero(lifetimes_of(self.work) > AT_ONCE), sms)
             executed = sum(one.executed for one in instructions)
             average = executed / chosen.busy_blocks
             # relative to these blocks at K itself: they may be executed at smaller K
             return replace(chosen, weight=average / self.work["executed"][chosen.blocks].mean())
-        points = [k]
-        if phases := launch.order.repeats_after(launch.tiles):
-            points = timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
         recorded = self.exchanging and self.exchanging.exchanging
-        return blocks_of_busiest_sm(recorded or self._exchanging_kinds, sms, per_sm, points)
+        return blocks_of_busiest_sm(recorded or self._exchanging_kinds, sms, per_sm)
 
     @property
     def _exchanging_kinds(self) -> ExchangingBlocks:
@@ -284,3 +281,21 @@ def _spread(launch: RungLaunch, bound: BoundLaunch, k: int, elements: int) -> Sp
         pitch=FLOAT_BYTES * k,
         kept_pitch=FLOAT_BYTES * launch.executed.k,
     )
+
+
+def _replayed_k(launch: RungLaunch, *, shares_tiles: bool) -> Sequence[int]:
+    """Values of K at which blocks are replayed: K itself, or two to extrapolate from."""
+    k, step = launch.executed.k, period(launch.tiling)
+    if not shares_tiles:
+        return timed_k(k, step, launch.geometry)
+    if phases := launch.order.repeats_after(launch.tiles):
+        return timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
+    return [k]
+
+
+def _is_partial(launch: RungLaunch, block: int) -> bool:
+    """True if the tile of a block may exceed C."""
+    if not (launch.executed.m % launch.tiling.block_m or launch.executed.n % launch.tiling.block_n):
+        return False
+    x, y, _ = launch.geometry.grid
+    return launch.variant.order is None and (block % x == x - 1 or block // x % y == y - 1)

@@ -8,7 +8,7 @@ come first, and differ from the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,24 @@ def spread_blocks(busy: Sequence[int] | Integers, sms: int) -> Replay:
     return Replay(blocks=[int(busy[place]) for place in chosen], busy_blocks=len(busy))
 
 
+def first_blocks(
+    blocks: int, sms: int, is_partial: Callable[[int], bool] = lambda block: False
+) -> Replay:
+    """Replay of the first blocks of one SM, for an extrapolation along K.
+
+    They follow each other, and share rows in L1 as blocks do that an SM runs at a time: the longer
+    K is, the more this counts. Of the SMs it is one with few partial blocks.
+
+    If each SM runs at most one block, block 0 represents all: it is never partial.
+    """
+    if blocks <= sms:
+        return Replay(blocks=[0], busy_blocks=blocks)
+    in_the_middle = sorted(range(sms), key=lambda sm: abs(sm - sms // 2))
+    found = [list(range(sm, blocks, sms)[:EQUAL_BLOCKS]) for sm in in_the_middle]
+    chosen = min(found, key=lambda some: (-len(some), sum(map(is_partial, some))))
+    return Replay(blocks=chosen, busy_blocks=blocks)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExchangingBlocks:
     """Blocks of a launch of which some wait for data of others."""
@@ -77,9 +95,7 @@ class ExchangingBlocks:
     writers: int  # number of blocks that wrote these bytes
 
 
-def blocks_of_busiest_sm(
-    launch: ExchangingBlocks, sms: int, per_sm: int, points: Sequence[int] = ()
-) -> Replay:
+def blocks_of_busiest_sm(launch: ExchangingBlocks, sms: int, per_sm: int) -> Replay:
     """Replay of the SM with the most work: its blocks that differ, and two further waves.
 
     Of SMs that are equally busy it is the one in the middle, as in `spread_blocks`.
@@ -95,7 +111,6 @@ def blocks_of_busiest_sm(
     return Replay(
         blocks=list(chosen),
         busy_blocks=blocks,
-        points=points,
         weight=1.0,
         exchanged=Exchanged(
             unlike=unlike,

@@ -11,6 +11,7 @@ from toolkit.execution.replay import (
     ExchangingBlocks,
     blocks_of_busiest_sm,
     blocks_of_last_sm,
+    first_blocks,
     spread_blocks,
 )
 from toolkit.execution.schedule import (
@@ -279,6 +280,24 @@ def test_equal_blocks_are_spread_over_those_of_one_sm(busy, sms, expected):
     assert found.busy_blocks == len(busy)
     assert found.is_of_equal_blocks
     assert found.weight is None
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sms", "expected"),
+    [
+        (1000, 132, [66, 198, 330, 462]),  # each 132 after the one before
+        (132, 132, [0]),
+        (1, 132, [0]),
+        (200, 132, [66, 198]),
+    ],
+)
+def test_the_first_blocks_of_an_sm_lie_apart(blocks, sms, expected):
+    assert first_blocks(blocks, sms).blocks == expected
+
+
+def test_the_first_blocks_of_an_sm_with_few_partial_ones_are_taken():
+    assert first_blocks(100, 4, lambda block: block == 6).blocks == [1, 5, 9, 13]
+    assert first_blocks(6, 4, lambda block: block == 5).blocks == [0, 4]  # the most blocks first
 
 
 def exchanging(**changes):
