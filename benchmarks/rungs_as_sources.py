@@ -68,6 +68,8 @@ def predicted(name: str) -> Iterator[tuple[str, Execution]]:
     if name in KERNELS:
         case = next(case for case in SMALL if case.kernel == name)
         launch: Row = {
+            "source": case.source,
+            "kernel": case.kernel,
             "grid": case.grid,
             "block": case.block,
             "dynamic_shared_bytes": case.dynamic_shared_bytes,
@@ -75,8 +77,7 @@ def predicted(name: str) -> Iterator[tuple[str, Execution]]:
         }
         for way in (ALL, FEW):
             arguments = case.make(rng())
-            kernel = (case.source, case.kernel)
-            yield way, simulate(*kernel, arguments=arguments, **launch, **options, **ways[way])
+            yield way, simulate(arguments=arguments, **launch, **options, **ways[way])
         return
     rung, shape = name.split(" ")
     for way, chosen in ways.items():
