@@ -296,7 +296,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/execution/accesses.py": {
         "_PAIRS ALL_SECTORS": technical("bits of a mask"),
         "_SECTORS": _LAYOUT,
-        "MOST_ACCESSES ROUNDS": _ENOUGH,
+        "MOST_ACCESSES MOST_ACCESSES_OF_WAITING ROUNDS": _ENOUGH,
         "TAKEN_LATER": technical("puts a read behind the write that it waits for"),
         "AT_ONCE": technical("tells blocks without work from others"),
     },

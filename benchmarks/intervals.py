@@ -33,8 +33,8 @@ from analysis.comparison.interval import (
     COVERS,
     LAUNCH,
     UNITS,
-    Measured,
-    Table,
+    LaunchArrays,
+    MeasuredLaunch,
     busy_of,
     measured_launches,
     table_of,
@@ -60,7 +60,7 @@ class Known:
     family: str
     version: str  #: the launch without its kernel: two versions of one are compared
     label: str
-    launch: Measured
+    launch: MeasuredLaunch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ def known_of(path: Path, part: str | None = None) -> Iterator[Known]:
                 family=cell.get("family") or ("ladder" if is_rung else FAMILIES[kernel]),
                 version=version,
                 label=cell["label"],
-                launch=Measured(
+                launch=MeasuredLaunch(
                     limiter=Resource(cell["limiter"]),
                     l2=l2,
                     busy=busy_of(bounds_s, cell["predicted_s"], launch_s),
@@ -111,16 +111,16 @@ def known_of(path: Path, part: str | None = None) -> Iterator[Known]:
 
 def judged(launches: Sequence[Known]) -> list[Tested]:
     """Each launch with the interval from the other families among them."""
-    found, tables = [], dict[str, Table]()
+    found, tables = [], dict[str, LaunchArrays]()
     for one in launches:
         if one.family not in tables:
             others = [x.launch for x in launches if x.family != one.family]
-            tables[one.family] = Table.of(others)
+            tables[one.family] = LaunchArrays.of(others)
         found += judged_by([one], tables[one.family])
     return found
 
 
-def judged_by(tested: Sequence[Known], table: Table) -> list[Tested]:
+def judged_by(tested: Sequence[Known], table: LaunchArrays) -> list[Tested]:
     """Each launch with the interval from a table."""
     found = []
     for one in tested:
@@ -130,7 +130,7 @@ def judged_by(tested: Sequence[Known], table: Table) -> list[Tested]:
 
 
 def report(rows: Sequence[Tested], title: str) -> Iterator[str]:
-    """How often intervals hold, how wide they are, and whether wide ones have larger errors."""
+    """Report the share of intervals that hold, their width, and the errors of wide ones."""
     widths = [row.half_width for row in rows]
     yield (
         f"{title}: {len(rows)} launches, {fmean(row.holds for row in rows):.0%} in their interval, "
@@ -185,7 +185,7 @@ share of measured times in it</text>
 """
 
 
-def held(tested: Sequence[Known], table: Table, covers: float) -> float:
+def held(tested: Sequence[Known], table: LaunchArrays, covers: float) -> float:
     """Share of the launches that an interval with this chance holds for."""
     found = []
     for one in (known.launch for known in tested):
@@ -194,8 +194,8 @@ def held(tested: Sequence[Known], table: Table, covers: float) -> float:
     return fmean(found)
 
 
-def figure(tested: Sequence[Known], table: Table) -> str:
-    """How often intervals hold, by the chance that they state, as an SVG."""
+def figure(tested: Sequence[Known], table: LaunchArrays) -> str:
+    """Share of intervals that hold, by the chance that they state, as an SVG."""
     low, high = _MARGIN, _SIZE - _MARGIN // 2
 
     def place(share: float) -> float:
@@ -225,7 +225,7 @@ def figure(tested: Sequence[Known], table: Table) -> str:
     )
 
 
-def written(launches: Sequence[Measured], share: float) -> str:
+def written(launches: Sequence[MeasuredLaunch], share: float) -> str:
     head = TABLE.read_text(encoding="utf-8").partition("# Half width")[0]
     lines = table_of(launches)
     names = "\n".join(wrap(" ".join([*(unit.name for unit in UNITS), LAUNCH]), 99))
@@ -259,7 +259,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             shipped += [one.launch for one in known_of(chosen.add, chosen.part)]
             if chosen.write:
                 TABLE.write_text(written(shipped, PAIR_SHARE), encoding="utf-8")
-        table = Table.of(shipped)
+        table = LaunchArrays.of(shipped)
         if tests:
             print("\n".join(report(judged_by(tests, table), "tested")))
         if chosen.figure:
@@ -271,7 +271,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     share, pairs = pair_share([one for path in chosen.pairs for one in known_of(path)])
     print(f"versions of one kernel: {share:.2f} of the width of independent errors, {pairs} pairs")
     if tests:
-        table = Table.of([one.launch for one in launches])
+        table = LaunchArrays.of([one.launch for one in launches])
         print("\n".join(report(judged_by(tests, table), "tested")))
     if chosen.write:
         of_files = [one.launch for one in launches]

@@ -65,7 +65,7 @@ def path_of(label: str) -> str:
 
 
 def regrets(records: Sequence[Run]) -> list[float]:
-    """How much longer the chosen path takes than the fastest that was timed."""
+    """Time of the chosen path, relative to the fastest path that was timed, minus 1."""
     return [
         one["candidates"][one["chosen"]] / min(one["candidates"].values()) - 1
         for one in records
@@ -74,7 +74,7 @@ def regrets(records: Sequence[Run]) -> list[float]:
 
 
 def recorded(run: Run) -> Run:
-    """What is kept of a run: of each product the choice, its regret, and times."""
+    """The part of a run that is kept: the choice, its regret and the times of each product."""
     records = []
     for one in run["records"]:
         kept = {key: one[key] for key in ("name", "sizes", "product", "chosen", *PROTOCOLS)}
@@ -85,7 +85,7 @@ def recorded(run: Run) -> Run:
 
 
 def reason(record: Run) -> str:
-    """What holds a product back, by what its path and its sizes say."""
+    """Reason that holds a product back, from its path and its sizes."""
     product = of(record).product
     label = record["chosen"]
     if label.endswith("packed"):

@@ -273,7 +273,7 @@ class Operands:
         self.c.fill_(float("nan")) if self.p.beta == 0 else self.c.copy_(self.c_before)
 
     def check(self, label: str, launch: Launch, guards: bool) -> str | None:
-        """What is wrong with what `launch` computes, None if nothing is."""
+        """Error in the result of `launch`, None if there is none."""
         self.reset()
         before = self.buffers["C"].clone() if guards else None
         torch.cuda.synchronize()

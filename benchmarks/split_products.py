@@ -152,7 +152,7 @@ def accuracy() -> Iterator[dict[str, Any]]:
 
 
 def special() -> Iterator[dict[str, Any]]:
-    """Whether non-finite elements are those of float64, and finite ones as accurate as usual."""
+    """Compare special values: non-finite elements with float64, finite ones with the bound."""
     cases: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
         "one Inf in A": lambda a, b: a[5, 7].fill_(float("inf")),
         "one NaN in B": lambda a, b: b[5, 7].fill_(float("nan")),

@@ -29,7 +29,7 @@ def table() -> Iterator[str]:
 
 
 def rules() -> Iterator[str]:
-    """How constants follow from results of the microbenchmarks."""
+    """Yield the rules by which constants follow from results of the microbenchmarks."""
     yield "| constant | is | A, B: results of the benchmarks |"
     yield "|---|---|---|"
     for name, rule in RULES.items():

@@ -51,7 +51,7 @@ DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
-    """What sizes and loop rates do not say. Clocks are of an SM.
+    """Fitted constants of the time of a path, besides loop rates. Clocks are of an SM.
 
     `python -m benchmarks.path_constants` fits them on the products of the law with even numbers,
     and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
@@ -183,7 +183,7 @@ def plan_for(device: Device, product: Product) -> Plan:
 
 
 def basis(device: Device) -> str:
-    """What the choice of a path rests on, in one sentence."""
+    """Return one sentence that says which measurements the choice of a path is based on."""
     rates = "loop rates that the model of an SM predicts for sm_90"
     known = device.dram_bytes_per_s is not None and device.l2_bytes_per_s is not None
     memory = (

@@ -33,7 +33,7 @@ MEASURED_ON = ((9, 0),)  # compute capabilities of the devices that the launches
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredLaunch:
     """A launch that was measured: features of its prediction, and log(measured / predicted)."""
 
     limiter: Resource
@@ -42,7 +42,7 @@ class Measured:
     error: float
 
 
-def measured_launches(columns: str, text: str) -> list[Measured]:
+def measured_launches(columns: str, text: str) -> list[MeasuredLaunch]:
     """The launches of a table, one per line; `columns` are the names of the shares in percent."""
     units = columns.split()
     found = []
@@ -51,14 +51,14 @@ def measured_launches(columns: str, text: str) -> list[Measured]:
         shares = dict(zip(units, (float(one) / 100 for one in percent), strict=True))
         busy = (shares.get(name, 0.0) for name in (*(unit.name for unit in UNITS), LAUNCH))
         found.append(
-            Measured(
+            MeasuredLaunch(
                 limiter=Resource[limiter], l2=L2State(l2), busy=tuple(busy), error=float(error)
             )
         )
     return found
 
 
-def table_of(launches: Iterable[Measured]) -> str:
+def table_of(launches: Iterable[MeasuredLaunch]) -> str:
     """The table of these launches, as `measured_launches` reads it."""
     lines = [
         [one.limiter.name, one.l2, f"{one.error:.3f}", *(f"{100 * x:.0f}" for x in one.busy)]
@@ -77,7 +77,7 @@ def busy_of(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class LaunchArrays:
     """Launches as arrays."""
 
     limiters: NDArray[np.int64]
@@ -86,7 +86,7 @@ class Table:
     errors: NDArray[np.float64]
 
     @classmethod
-    def of(cls, launches: Sequence[Measured]) -> Table:
+    def of(cls, launches: Sequence[MeasuredLaunch]) -> LaunchArrays:
         return cls(
             limiters=np.array([UNITS.index(one.limiter) for one in launches]),
             states=np.array([list(L2State).index(one.l2) for one in launches]),
@@ -115,8 +115,8 @@ def quantiles_of(errors: NDArray[np.float64], covers: float = COVERS) -> tuple[f
 
 
 @cache
-def _table() -> Table:
-    return Table.of(measured_launches(COLUMNS, LAUNCHES))
+def _table() -> LaunchArrays:
+    return LaunchArrays.of(measured_launches(COLUMNS, LAUNCHES))
 
 
 def interval_of(predicted: Predicted, device: Device) -> Interval | None:

@@ -40,7 +40,7 @@ class FitError:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class MachineEntry:
     """One number of a machine file.
 
     `kind` is one of `KINDS`. `command` measures the number again, None if no benchmark of this
@@ -56,7 +56,7 @@ class Entry:
     errors: tuple[FitError, ...] = ()
 
 
-def parsed(text: str, file: str, wanted: Mapping[str, type]) -> dict[str, Entry]:
+def parsed(text: str, file: str, wanted: Mapping[str, type]) -> dict[str, MachineEntry]:
     """Entries of a machine file, in the order of `wanted`, which maps their names to int or float.
 
     A name with a dot, such as "units.FMA", stands in a table. `file` is the name of the file,
@@ -98,7 +98,7 @@ def _entries(document: Table, file: str, tables: set[str]) -> Iterator[tuple[str
             yield full, one
 
 
-def _entry(table: Table, where: str, of: type) -> Entry:
+def _entry(table: Table, where: str, of: type) -> MachineEntry:
     """The entry of a number of type `of`."""
     _check_keys(table, where, KEYS, NEEDED)
     for key in ("unit", "kind", "source", "command"):
@@ -111,7 +111,7 @@ def _entry(table: Table, where: str, of: type) -> Entry:
         if (key in table) != (kind == "fitted"):
             state = "is missing: add it, as" if kind == "fitted" else "is for fitted numbers:"
             raise InputError(f"{where}.{key} {state} its kind is {kind!r}")
-    return Entry(
+    return MachineEntry(
         value=_number(table["value"], f"{where}.value", of),
         unit=table["unit"],
         kind=kind,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from analysis.devices import Device, OwnConstants
-from analysis.hardware.machine_file import Entry, parsed
+from analysis.hardware.machine_file import MachineEntry, parsed
 from analysis.sm import Numbers, Unit
 
 FOLDER = Path(__file__).with_name("machines")
@@ -63,7 +63,7 @@ class SmConstants(Numbers):
     is_fitted: bool = False  #: some numbers were fitted on a GPU of this architecture
     own: OwnConstants | None = None  #: those constants that were measured on the user's GPU
     #: unit, kind, source and evidence of each number, by a name such as "l1_latency", "units.FMA"
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, MachineEntry] = field(default_factory=dict)
 
 
 def _wanted() -> dict[str, type]:
@@ -160,7 +160,9 @@ def constants_of(device: Device) -> SmConstants:
         return usual
     source = f"{own.gpu} ({own.file})"
     entries = {
-        name: Entry(value=NAMES[name](value), unit=known.unit, kind="measured", source=source)
+        name: MachineEntry(
+            value=NAMES[name](value), unit=known.unit, kind="measured", source=source
+        )
         if (value := own.values.get(name)) is not None
         else known
         for name, known in usual.entries.items()

@@ -277,7 +277,7 @@ def _trust(shown: Rows) -> dict[str, object]:
 
 
 def _grades(shown: Rows) -> Iterator[tuple[str, str, str]]:
-    """What is shown, its grade, and how it was obtained."""
+    """Yield each shown quantity, its grade, and how it was obtained."""
     records = [row.record for row in shown.rungs]
     if shown.is_measured:
         share_too = ", % of cuBLAS" if shown.cublas else ""

@@ -11,7 +11,7 @@ import typer
 from toolkit import __version__
 from toolkit.cli.errors import FAILED, one_line_errors
 from toolkit.cli.launch_results import check_page
-from toolkit.cli.options import LaunchOptions, Page, takes_launch
+from toolkit.cli.options import LaunchOptions, Page, takes_options
 from toolkit.cli.output import print_json, write
 from toolkit.cli.printed import print_printed
 from toolkit.cli.terminal import note, say
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 
-@takes_launch
+@takes_options
 def check(
     launch: LaunchOptions,
     html: Page = None,

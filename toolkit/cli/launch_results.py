@@ -10,6 +10,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from analysis.errors import InputError
+from toolkit.cli.options import (
+    TOP,
+    Apply,
+    Details,
+    Json,
+    Lines,
+    Page,
+    Remedies,
+    Rounding,
+    Save,
+    Top,
+)
 from toolkit.cli.output import check_is_no_input, check_output, print_json, write
 
 if TYPE_CHECKING:
@@ -19,15 +31,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultOptions:
-    """Options for the output of a launch. `top`: number of source lines, None for none."""
+    """Options for the output of a launch, which `simulate` and `run` have in common."""
 
-    html: Path | None
-    as_json: bool
-    top: int | None
-    verbose: bool
-    left_out: bool
-    apply: int | None
-    rounding: bool
+    save: Save = None
+    lines: Lines = True
+    top: Top = TOP
+    verbose: Details = False
+    html: Page = None
+    as_json: Json = False
+    remedies: Remedies = True
+    apply: Apply = None
+    rounding: Rounding = False
+
+    @property
+    def shown_lines(self) -> int | None:
+        """Number of source lines to show, None for none."""
+        return self.top if self.lines else None
+
+    def check_apply(self, *, predict: bool = True) -> None:
+        """Raise BadParameter for options of remedies that go with others only."""
+        if self.apply and not predict:
+            raise typer.BadParameter("not with --no-predict", param_hint="'--apply'")
+        if self.apply and not self.remedies:
+            raise typer.BadParameter("not with --no-remedies", param_hint="'--apply'")
+        if self.rounding and not self.apply:
+            raise typer.BadParameter("goes with --apply", param_hint="'--rounding'")
 
     def check(self, call: Call) -> None:
         """Raise InputError before the launch for a page or a remedy that cannot be written."""
@@ -38,8 +66,11 @@ class ResultOptions:
 
             check_applies(call, self.apply)
 
-    def show(self, found: SimulatedCall, kernel: Callable[[], Source]) -> None:
-        """Write the files and the page, print the answer, and apply the remedy."""
+    def show(self, found: SimulatedCall, kernel: Callable[[], Source], *, left_out: bool) -> None:
+        """Write the files and the page, print the answer, and apply the remedy.
+
+        `left_out`: also print which device code of the file was left out.
+        """
         from toolkit.cli import launch_tables
         from toolkit.cli.remedies import apply_remedy
 
@@ -48,21 +79,11 @@ class ResultOptions:
         if self.as_json:
             print_json(launch_tables.document(found))
         else:
-            launch_tables.print_simulated(found, top=self.top, verbose=self.verbose)
-            if self.left_out:
+            launch_tables.print_simulated(found, top=self.shown_lines, verbose=self.verbose)
+            if left_out:
                 launch_tables.print_left_out(kernel())
         if self.apply:
             apply_remedy(found, self.apply, rounding=self.rounding, is_quiet=self.as_json)
-
-
-def check_apply(apply: int | None, *, rounding: bool, remedies: bool, predict: bool = True) -> None:
-    """Raise BadParameter for options of remedies that go with others only."""
-    if apply and not predict:
-        raise typer.BadParameter("not with --no-predict", param_hint="'--apply'")
-    if apply and not remedies:
-        raise typer.BadParameter("not with --no-remedies", param_hint="'--apply'")
-    if rounding and not apply:
-        raise typer.BadParameter("goes with --apply", param_hint="'--rounding'")
 
 
 def check_page(html: Path, call: Call) -> None:

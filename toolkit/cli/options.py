@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -364,17 +364,25 @@ class RunOptions(PredictOptions):
     ] = 0.01
 
 
-def takes_launch(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, with the fields of its first parameter, which are options, in place of it."""
-    first, *own = signature(command, eval_str=True).parameters.values()
-    options: type[KernelOptions] = first.annotation
-    shared = signature(options, eval_str=True).parameters
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, with each parameter that is a dataclass of options replaced by its fields."""
+    groups: dict[str, type[Any]] = {}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command, eval_str=True).parameters.items():
+        options: type[Any] = parameter.annotation
+        if is_dataclass(options):
+            groups[name] = options
+            parameters += signature(options, eval_str=True).parameters.values()
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
     @wraps(command)
     def run(**given: Any) -> None:
-        launch = options(**{name: given.pop(name) for name in shared})
-        command(launch, **given)
+        made = {
+            name: options(**{field.name: given.pop(field.name) for field in fields(options)})
+            for name, options in groups.items()
+        }
+        command(**made, **given)
 
-    own = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
-    vars(run)["__signature__"] = Signature([*shared.values(), *own])
+    vars(run)["__signature__"] = Signature(parameters)
     return run

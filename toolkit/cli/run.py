@@ -10,21 +10,8 @@ import typer
 
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from toolkit.cli.errors import one_line_errors
-from toolkit.cli.launch_results import ResultOptions, check_apply
-from toolkit.cli.options import (
-    TOP,
-    Apply,
-    Details,
-    Json,
-    Lines,
-    Page,
-    Remedies,
-    Rounding,
-    RunOptions,
-    Save,
-    Top,
-    takes_launch,
-)
+from toolkit.cli.launch_results import ResultOptions
+from toolkit.cli.options import RunOptions, takes_options
 from toolkit.frontends.script_names import is_script
 
 if TYPE_CHECKING:
@@ -36,21 +23,13 @@ if TYPE_CHECKING:
     from toolkit.machine_code.kernel_source import Source
 
 
-@takes_launch
+@takes_options
 def run(
     launch: RunOptions,
-    save: Save = None,
+    results: ResultOptions,
     predict: Annotated[
         bool, typer.Option("--predict/--no-predict", help="Say what the time is spent on, too.")
     ] = True,
-    lines: Lines = True,
-    top: Top = TOP,
-    verbose: Details = False,
-    html: Page = None,
-    as_json: Json = False,
-    remedies: Remedies = True,
-    apply: Apply = None,
-    rounding: Rounding = False,
 ) -> None:
     """Measure a kernel on the GPU of this machine, and say what its time is spent on.
 
@@ -60,16 +39,7 @@ def run(
 
     Arguments are those of simulate. Without a GPU, simulate predicts the time.
     """
-    check_apply(apply, rounding=rounding, remedies=remedies, predict=predict)
-    results = ResultOptions(
-        html=html,
-        as_json=as_json,
-        top=top if lines else None,
-        verbose=verbose,
-        left_out=launch.left_out,
-        apply=apply,
-        rounding=rounding,
-    )
+    results.check_apply(predict=predict)
     with one_line_errors("interrupted: nothing was written"):
         _refuse_script(launch.source)
         device = _gpu()
@@ -83,7 +53,7 @@ def run(
             from toolkit.cli.launch_options import call_of
             from toolkit.gpu.sampling import Sampling
 
-            call = call_of(asked, compiled, save or [], here=device)
+            call = call_of(asked, compiled, results.save or [], here=device)
             results.check(call)
             sampling = Sampling(
                 precision=launch.precision,
@@ -93,9 +63,9 @@ def run(
             found = SimulatedCall(call=call, execution=call.measure(compiled, sampling))
             if predict:
                 found = _explained(found, compiled)
-            if predict and remedies:
+            if predict and results.remedies:
                 found = _with_remedies(found, sampling)
-        results.show(found, compiled.result)
+        results.show(found, compiled.result, left_out=launch.left_out)
 
 
 def _refuse_script(source: str) -> None:

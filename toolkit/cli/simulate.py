@@ -8,35 +8,14 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.errors import one_line_errors
-from toolkit.cli.launch_results import ResultOptions, check_apply
-from toolkit.cli.options import (
-    TOP,
-    Apply,
-    Details,
-    Json,
-    Lines,
-    Page,
-    Remedies,
-    Rounding,
-    Save,
-    SimulateOptions,
-    Top,
-    takes_launch,
-)
+from toolkit.cli.launch_results import ResultOptions
+from toolkit.cli.options import SimulateOptions, takes_options
 
 
-@takes_launch
+@takes_options
 def simulate(
     launch: SimulateOptions,
-    save: Save = None,
-    lines: Lines = True,
-    top: Top = TOP,
-    verbose: Details = False,
-    html: Page = None,
-    as_json: Json = False,
-    remedies: Remedies = True,
-    apply: Apply = None,
-    rounding: Rounding = False,
+    results: ResultOptions,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="Run again after each save and show what changed."),
@@ -68,26 +47,17 @@ def simulate(
 
     Variables of the kernel's file are set in the same way: --set filter='f32[25]=ones', --set n=5.
     """
-    if watch and (save or as_json or html):
+    if watch and (results.save or results.as_json or results.html):
         raise typer.BadParameter("not with --save, --json or --html", param_hint="'--watch'")
-    if watch and apply:
+    if watch and results.apply:
         raise typer.BadParameter("not with --watch", param_hint="'--apply'")
-    check_apply(apply, rounding=rounding, remedies=remedies)
-    results = ResultOptions(
-        html=html,
-        as_json=as_json,
-        top=top if lines else None,
-        verbose=verbose,
-        left_out=launch.left_out,
-        apply=apply,
-        rounding=rounding,
-    )
+    results.check_apply()
     with one_line_errors("interrupted: nothing was written"):
         if watch:
             from toolkit.cli.watch import watch as run_after_saves
 
             with suppress(KeyboardInterrupt):
-                run_after_saves(launch, top=results.top)
+                run_after_saves(launch, top=results.shown_lines)
             return
         from toolkit.cli.asked_launch import completed, told_of_content
         from toolkit.cli.launch_source import compiled_beside
@@ -99,15 +69,15 @@ def simulate(
             from toolkit.cli.progress import SimulationProgress
             from toolkit.cli.remedies import with_remedies
 
-            call = call_of(asked, compiled, save or [])
+            call = call_of(asked, compiled, results.save or [])
             results.check(call)
-            keeps = as_json or bool(save)
+            keeps = results.as_json or bool(results.save)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with (
                 SimulationProgress(call.source.name, needed) as progress,
                 told_of_content(asked),
             ):
                 simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
-                if remedies:
+                if results.remedies:
                     simulated = with_remedies(simulated)
-        results.show(simulated, compiled.result)
+        results.show(simulated, compiled.result, left_out=launch.left_out)

@@ -16,6 +16,9 @@ from toolkit.sass.core.binding import ACCESS
 
 # Recorded accesses of a launch (100 MB). If there are more, only some of the lines are recorded.
 MOST_ACCESSES = 1 << 22
+# The same of a launch whose blocks wait for each other: what they exchange is known only if the
+# accesses to all lines are recorded.
+MOST_ACCESSES_OF_WAITING = 1 << 23
 
 _SECTORS = np.array([float(mask.bit_count()) for mask in range(256)])
 _PAIRS = np.array([float(bool(mask & 3) + bool(mask & 12)) for mask in range(256)])
@@ -28,7 +31,8 @@ class Exchange:
 
     read: Integers  # indices of these reads among the accesses
     before: Integers  # for each read, index of the last write before it to one of its sectors
-    lines: NDArray[np.uint64]  # lines that are read so
+    # lines that are read after a block wrote them, also the same block: they are in L2
+    lines: NDArray[np.uint64]
     blocks: Integers  # blocks that read or write such data
     bytes: float  # bytes of these reads
     writers: int  # number of blocks that write such data
@@ -49,8 +53,8 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
     """
     block = accesses["block"].astype(np.int64)
     is_read, before = accesses["kind"] == READ, _last_writes(accesses)
-    read = np.flatnonzero(is_read & (before >= 0))
-    read = read[block[read] != block[before[read]]]
+    read_back = np.flatnonzero(is_read & (before >= 0))
+    read = read_back[block[read_back] != block[before[read_back]]]
     if not len(read):
         return None
     before = before[read]
@@ -58,7 +62,7 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
     return Exchange(
         read=read,
         before=before,
-        lines=np.unique(accesses["line"][read]),
+        lines=np.unique(accesses["line"][read_back]),
         blocks=np.unique(block[np.concatenate([read, before])]),
         bytes=float(SECTOR_BYTES * sectors[read].sum()),
         writers=len(np.unique(block[before])),

@@ -25,8 +25,6 @@ from reports import text
 from toolkit.execution.accesses import (
     AT_ONCE,
     Exchange,
-    accesses_in_time,
-    exchange,
     read_by_block,
     visits_in_time,
 )
@@ -35,18 +33,16 @@ from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
 from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
 from toolkit.execution.estimate import Estimate
 from toolkit.execution.executed import NoPlanError
-from toolkit.execution.in_time import (
-    MOST_INSTRUCTIONS,
-    clocks_of_waits,
-    repeats_sums,
-    waits_for_other_blocks,
-    with_warps_in_time,
-)
+from toolkit.execution.in_time import repeats_sums, with_warps_in_time
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.observation import Observable, Observed, observed
 from toolkit.execution.predict import first_steps_of, streams_of
+from toolkit.execution.recorded_blocks import (
+    RecordedBlocks,
+    blocks_that_exchange,
+    lines_basis,
+)
 from toolkit.execution.replay import (
-    ExchangingBlocks,
     Replay,
     blocks_of_busiest_sm,
     spread_blocks,
@@ -79,7 +75,6 @@ class RecordedCounts(LaunchCounts):
     """Counts of a launch whose executed blocks recorded their accesses."""
 
     runs: Sequence[Run]
-    again: Callable[[], BoundLaunch]  # binds the launch to its arguments as they were before
     # lifetime of each block, relative to a typical one; None without traffic and time
     lifetimes: NDArray[np.float64] | None = None
     exchange: Exchange | None = None  # None if no block waits for another's data
@@ -96,10 +91,7 @@ class RecordedCounts(LaunchCounts):
 
     @property
     def traffic_basis(self) -> str:
-        return (
-            f"the lines that each block accesses {self._accesses_basis}; hits in caches "
-            "follow from the order in which blocks run (analysis.traffic.l2)"
-        )
+        return lines_basis(self._accesses_basis)
 
     @property
     def _accesses_basis(self) -> str:
@@ -142,21 +134,14 @@ class RecordedCounts(LaunchCounts):
                 in_time=partial(visits_in_time, visits, moments, lifetimes=differing),
                 starts=starts,
             )
-        accesses = self._accesses
+        return self._recorded.asked(schedule)
+
+    @property
+    def _recorded(self) -> RecordedBlocks:
+        accesses, lifetimes = self._accesses, self.lifetimes
         assert accesses is not None
-        return Asked(
-            below=accesses.below,
-            lifetimes=lifetimes,
-            in_time=partial(
-                accesses_in_time,
-                accesses.rows,
-                lifetimes,
-                self.exchange,
-                lines=1 << accesses.spread,
-                typical_steps=schedule.typical_steps if schedule else None,
-            ),
-            starts=starts,
-        )
+        assert lifetimes is not None
+        return RecordedBlocks(accesses=accesses, lifetimes=lifetimes, exchange=self.exchange)
 
     def unscheduled_replay(
         self, residence: Residence, instructions: Sequence[InstructionCounts]
@@ -164,18 +149,9 @@ class RecordedCounts(LaunchCounts):
         del instructions
         assert self.lifetimes is not None
         sms, per_sm = residence.device.sm_count, residence.blocks_per_sm
-        busy = np.flatnonzero(self.lifetimes)
-        if self.exchange is None:
-            return spread_blocks(busy, sms)
-        first = int(busy[0])
-        exchanging = ExchangingBlocks(
-            first=first,
-            sharing=int((self.exchange.blocks >= first).sum()),
-            work=self.lifetimes,
-            reads=self.exchange.read_by_block,
-            bytes=self.exchange.bytes,
-            writers=self.exchange.writers,
-        )
+        exchanging = self._recorded.exchanging if self.exchange is not None else None
+        if exchanging is None:
+            return spread_blocks(np.flatnonzero(self.lifetimes), sms)
         return blocks_of_busiest_sm(exchanging, sms, per_sm)
 
     def read_by_block(self) -> NDArray[np.float64]:
@@ -185,10 +161,7 @@ class RecordedCounts(LaunchCounts):
                 for one in self.observed.accesses.classes
             ]
             return np.concatenate(of_classes)[self.observed.accesses.class_of]
-        accesses = self._accesses
-        assert accesses is not None
-        assert self.lifetimes is not None
-        return read_by_block(accesses.rows, accesses.rows["block"], len(self.lifetimes))
+        return self._recorded.read_by_block
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
         bound = self.again()
@@ -226,16 +199,6 @@ class RecordedCounts(LaunchCounts):
         with suppress(UnavailableError, FaultError):
             return streams_of(self._side_by_side(kernel, residence), blocks)
         return None
-
-    def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float | None:
-        executed = int(self.counts["executed"].sum())
-        if not waits_for_other_blocks(kernel) or executed > MOST_INSTRUCTIONS:
-            return None
-        constants, hertz = constants_of(residence.device), residence.device.clock_under_load_hz(0.0)
-        try:
-            return clocks_of_waits(self.again(), kernel, constants, hertz)
-        except FaultError:
-            return None
 
     def _streams(self, bound: BoundLaunch, blocks: Sequence[int]) -> Streams:
         """Streams of `blocks`. If these wait for other blocks, all blocks are executed.
@@ -275,16 +238,16 @@ def _with_lifetimes(found: RecordedCounts, bound: BoundLaunch, *, waits: bool) -
     blocks, accesses = bound.geometry.blocks, found.runs[0].accesses
     if accesses is None or found.blocks < blocks or (waits and accesses.spread):
         return found
-    shared = exchange(accesses.rows, blocks) if waits else None
-    # blocks may take work from a queue: in the simulator the first block may have taken all of it
-    if shared is None and bound.blocks_meet:
-        return replace(found, lifetimes=np.ones(blocks))
     work = found.runs[0].work
+    shared = blocks_that_exchange(accesses, work) if waits else None
+    if shared is not None:
+        return replace(found, lifetimes=shared.lifetimes, exchange=shared.exchange, work=work)
+    # blocks may take work from a queue: in the simulator the first block may have taken all of it
+    if bound.blocks_meet:
+        return replace(found, lifetimes=np.ones(blocks))
     assert work is not None
-    lifetimes = lifetimes_of(work)
-    of_busy = 1.0 if shared is None else lifetimes
-    lifetimes = np.where(lifetimes > AT_ONCE, of_busy, 0.0)
-    return replace(found, lifetimes=lifetimes, exchange=shared, work=work)
+    lifetimes = np.where(lifetimes_of(work) > AT_ONCE, 1.0, 0.0)
+    return replace(found, lifetimes=lifetimes, work=work)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ from analysis.traffic.block_schedule import BlockProgress
 from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.grid import Pieces
 from kernels.closed_forms import pieces_of_c
+from toolkit.execution.accesses import AT_ONCE
 from toolkit.execution.block_plan import (
     BlockPlan,
     period,
@@ -34,14 +35,16 @@ from toolkit.execution.block_plan import (
 )
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.predict import finish_at_different_times, streams_of
+from toolkit.execution.recorded_blocks import RecordedBlocks, lines_basis
 from toolkit.execution.replay import (
     ExchangingBlocks,
     Replay,
     blocks_of_busiest_sm,
     first_blocks,
+    spread_blocks,
 )
 from toolkit.execution.representatives import agree
-from toolkit.execution.schedule import Schedule
+from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.rungs.launch import RungLaunch
@@ -60,7 +63,7 @@ class BlockRuns:
     (core.WORK, an array of one block), `mean_reads` and `last_reads` the instructions of a warp
     before a read on average and before the last one. `requests`: the first request of each
     instruction, in the first member of the first group. `checked`: number of blocks whose tiles of
-    C have verdicts.
+    C have verdicts. `exchanging`: all blocks of the launch, if they ran together and exchange data.
     """
 
     k: int
@@ -72,6 +75,7 @@ class BlockRuns:
     last_reads: Sequence[float] = ()
     requests: Mapping[int, FirstRequest] = field(default_factory=dict)
     checked: int = 0
+    exchanging: RecordedBlocks | None = None
 
     @property
     def alike(self) -> bool:
@@ -85,7 +89,7 @@ class DeclaredCounts(LaunchCounts):
 
     `bind`: binds the launch at K = k to C and, where blocks wait for others, to the data that they
     wait for (`PlanExecutor.bound`). `below`: requests to L2, None if not known. `runs`: results at
-    the first K.
+    the first K. `exchanging`: all blocks, if they ran together at K itself and exchange data.
     """
 
     launch: RungLaunch
@@ -93,6 +97,7 @@ class DeclaredCounts(LaunchCounts):
     plan: BlockPlan
     below: Below | None
     runs: BlockRuns
+    exchanging: RecordedBlocks | None = None
 
     @property
     def why_no_traffic(self) -> str:
@@ -100,12 +105,16 @@ class DeclaredCounts(LaunchCounts):
 
     @property
     def traffic_basis(self) -> str:
+        if self.exchanging is not None:
+            return lines_basis("were recorded")
         return (
             "what each block asks of L2 follows from the executed blocks, what caches keep of it "
             "from the order in which blocks run and the sizes of their tiles (analysis.traffic.l2)"
         )
 
     def asked(self, schedule: Schedule | None) -> Asked | str:
+        if self.exchanging is not None:
+            return self.exchanging.asked()
         assert self.below is not None
         launch = self.launch
         in_time = partial(
@@ -129,11 +138,7 @@ class DeclaredCounts(LaunchCounts):
         instructions: Sequence[InstructionCounts],
     ) -> Replay:
         found = super().replay(residence, schedule, instructions)
-        if self.plan.kinds:
-            return found
-        launch = self.launch
-        points = timed_k(launch.executed.k, period(launch.tiling), launch.geometry)
-        return replace(found, points=points)
+        return replace(found, points=_replayed_k(self.launch, shares_tiles=bool(self.plan.kinds)))
 
     def unscheduled_replay(
         self, residence: Residence, instructions: Sequence[InstructionCounts]
@@ -143,19 +148,27 @@ class DeclaredCounts(LaunchCounts):
             raise UnavailableError(
                 "which of its blocks stand for those that share tiles is not known"
             )
-        blocks, k, step = launch.geometry.blocks, launch.executed.k, period(launch.tiling)
         sms, per_sm = residence.device.sm_count, residence.blocks_per_sm
         if not self.plan.kinds:
             assert self.work is not None
+            if len(_replayed_k(launch, shares_tiles=False)) > 1:
+                chosen = first_blocks(launch.geometry.blocks, sms, partial(_is_partial, launch))
+                chosen = replace(chosen, busy_blocks=launch.busy_blocks)
+            else:
+                chosen = spread_blocks(np.flatnonzero(lifetimes_of(self.work) > AT_ONCE), sms)
             executed = sum(one.executed for one in instructions)
-            chosen = first_blocks(blocks, sms, partial(_is_partial, launch))
-            return replace(
-                chosen,
-                busy_blocks=launch.busy_blocks,
-                weight=executed / launch.busy_blocks / self.work["executed"][chosen.blocks].mean(),
-            )
-        idle = blocks - launch.busy_blocks  # the first blocks
-        exchanging = ExchangingBlocks(
+            average = executed / chosen.busy_blocks
+            # relative to these blocks at K itself: they may be executed at smaller K
+            return replace(chosen, weight=average / self.work["executed"][chosen.blocks].mean())
+        recorded = self.exchanging and self.exchanging.exchanging
+        return blocks_of_busiest_sm(recorded or self._exchanging_kinds, sms, per_sm)
+
+    @property
+    def _exchanging_kinds(self) -> ExchangingBlocks:
+        """The blocks of the launch, from those of each kind."""
+        launch = self.launch
+        idle = launch.geometry.blocks - launch.busy_blocks  # the first blocks
+        return ExchangingBlocks(
             first=idle,
             sharing=sum(kind.population for kind in self.plan.kinds if not kind.is_alone) - idle,
             work=self._by_block(one["longest"].item() for one in self.runs.work),
@@ -163,10 +176,6 @@ class DeclaredCounts(LaunchCounts):
             bytes=float((self._pieces.ends < 1).sum() * sums_bytes(launch.tiling)),
             writers=int(self._pieces.leaves_sums.sum()),
         )
-        points = [k]
-        if phases := launch.order.repeats_after(launch.tiles):
-            points = timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
-        return blocks_of_busiest_sm(exchanging, sms, per_sm, points)
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
         kind = AlongK if len(replay.points) > 1 else Whole
@@ -244,7 +253,9 @@ class DeclaredCounts(LaunchCounts):
         c = sparse_zeros((launch.executed.m, launch.executed.n), np.float32)
         bound = self.bind(k, c, is_last=False if shares_tiles else None)
         if k != self.launch.executed.k:
-            bound = replace(bound, spread=self._spread(bound, k, launch.executed.a_elements))
+            bound = replace(
+                bound, spread=_spread(self.launch, bound, k, launch.executed.a_elements)
+            )
         streams = streams_of(bound, blocks)
         if not shares_tiles:
             return streams
@@ -260,14 +271,26 @@ class DeclaredCounts(LaunchCounts):
         streams = streams.with_mark(IN_L2, np.arange(behind, last))
         return streams.with_mark(FLAG, np.arange(first, behind))
 
-    def _spread(self, bound: BoundLaunch, k: int, elements: int) -> Spread:
-        of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
-        return Spread(
-            address=of_a.address,
-            size_bytes=FLOAT_BYTES * elements,
-            pitch=FLOAT_BYTES * k,
-            kept_pitch=FLOAT_BYTES * self.launch.executed.k,
-        )
+
+def _spread(launch: RungLaunch, bound: BoundLaunch, k: int, elements: int) -> Spread:
+    """Rows of A at K = k, with the pitch that they have at K itself."""
+    of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
+    return Spread(
+        address=of_a.address,
+        size_bytes=FLOAT_BYTES * elements,
+        pitch=FLOAT_BYTES * k,
+        kept_pitch=FLOAT_BYTES * launch.executed.k,
+    )
+
+
+def _replayed_k(launch: RungLaunch, *, shares_tiles: bool) -> Sequence[int]:
+    """Values of K at which blocks are replayed: K itself, or two to extrapolate from."""
+    k, step = launch.executed.k, period(launch.tiling)
+    if not shares_tiles:
+        return timed_k(k, step, launch.geometry)
+    if phases := launch.order.repeats_after(launch.tiles):
+        return timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
+    return [k]
 
 
 def _is_partial(launch: RungLaunch, block: int) -> bool:

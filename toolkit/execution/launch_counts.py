@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
 
+from analysis.errors import LaunchError
+from analysis.hardware.sm_constants import constants_of
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import flop
 from analysis.records.profile import FirstRequest
 from analysis.rounding import Check
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample
+from toolkit.execution.in_time import (
+    MOST_INSTRUCTIONS,
+    clocks_of_waits,
+    waits_for_other_blocks,
+)
 from toolkit.execution.replay import Replay, blocks_of_last_sm
 from toolkit.execution.sampling import Estimates
 from toolkit.execution.schedule import Floats, Schedule, unequal_schedule
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.bound_launch import BoundLaunch
+from toolkit.sass.machine import FaultError
 from toolkit.sass.translate import Translated
 
 
@@ -33,6 +42,7 @@ class LaunchCounts(ABC):
 
     counts: NDArray[Any]  # per instruction (core.COUNT)
     blocks: int  # number of blocks that were executed
+    again: Callable[[], BoundLaunch]  # binds the launch to its arguments as they were before
     basis: str  # text that names these blocks, and the proof that they represent the others
     # first request to memory of each instruction, by the number of the instruction
     requests: Mapping[int, FirstRequest] = field(default_factory=dict)
@@ -106,13 +116,19 @@ class LaunchCounts(ABC):
         """Atomic operations of the launch on global memory, None if there are none."""
         return None
 
-    def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float | None:
+    def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float:
         """Clocks until all blocks have ended, if they wait for each other and nothing else counted.
 
-        None if they do not wait, or if this is not known.
+        0 if they do not wait, or if this is not known.
         """
-        del kernel, residence
-        return None
+        executed = int(self.counts["executed"].sum())
+        if not waits_for_other_blocks(kernel) or executed > MOST_INSTRUCTIONS:
+            return 0.0
+        constants, hertz = constants_of(residence.device), residence.device.clock_under_load_hz(0.0)
+        try:
+            return clocks_of_waits(self.again(), kernel, constants, hertz)
+        except (FaultError, LaunchError):
+            return 0.0
 
     def flop(self, instructions: Sequence[InstructionCounts]) -> int:
         """Useful floating-point operations of the launch."""

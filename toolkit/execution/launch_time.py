@@ -1,4 +1,4 @@
-"""Traffic below L1 and predicted time of a counted launch of any kernel.
+"""The `Execution` of a counted launch of any kernel: counters, traffic below L1, predicted time.
 
 A few blocks that one SM would run are executed again, and their streams are replayed. They
 represent all blocks of the launch.
@@ -7,26 +7,33 @@ represent all blocks of the launch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import sha256
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
-from analysis.records.counters import InstructionCounts
+from analysis.records.counters import InstructionCounts, of_traffic, totals
 from analysis.timing.predicted import Explanation, Predicted, Resource
 from analysis.timing.samples import Sample
 from analysis.timing.work import Work
 from analysis.traffic.block_schedule import drift
 from analysis.traffic.l2 import Traffic
+from toolkit.execution.doubts import doubts
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.predict import cached_prediction, key_of, work_of
 from toolkit.execution.replay import Replay
 from toolkit.execution.schedule import Schedule
 from toolkit.execution.traffic import Asked, Residence, traffic_of
+from toolkit.launch.launch import Execution
 from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.left_out import summary
 from toolkit.sass.schedule_facts import ScheduleFacts, schedule_facts
+from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated
 
 # Fraction of a lifetime by which blocks must have drifted apart after the last wave. With less, L2
@@ -34,6 +41,89 @@ from toolkit.sass.translate import Translated
 LEAST_APART = 0.05
 # Bounds that do not belong to a unit of the SM.
 NOT_OF_THE_SM = (Resource.L2, Resource.ATOMICS, Resource.DRAM, Resource.LATENCY)
+
+
+def counted_execution(
+    translated: Translated,
+    counts: LaunchCounts,
+    geometry: Geometry,
+    *,
+    simulation_s: float,
+    outputs: tuple[NDArray[np.generic], ...] = (),
+    notes: Sequence[str] = (),
+) -> Execution:
+    """Execution with counters, without traffic below L1 and time."""
+    kernel, found = translated.kernel, counts.estimates
+    instructions = instruction_counts(translated, counts.counts)
+    return Execution(
+        outputs=outputs,
+        geometry=geometry,
+        resources=kernel.resources,
+        counters=totals(instructions),
+        instructions=instructions,
+        basis=counts.basis,
+        notes=(*summary(kernel.left_out), *notes),
+        cubin=kernel,
+        executed_blocks=counts.blocks,
+        simulation_s=simulation_s,
+        estimates=found.intervals if found else {},
+        unseen_share=found.unseen_share if found else None,
+        uncertainty=counts.uncertainty,
+        requests=counts.requests,
+        check=counts.check,
+    )
+
+
+def modelled_execution(
+    execution: Execution,
+    translated: Translated,
+    geometry: Geometry,
+    counts: LaunchCounts,
+    residence: Residence,
+    *,
+    explanation: Explanation = Explanation.COSTS,
+) -> Execution:
+    """Copy of an execution with traffic below L1 and time on a device, or why it has none."""
+    device = residence.device
+    traffic, time, replayed = CountedLaunch(
+        translated=translated,
+        geometry=geometry,
+        residence=residence,
+        counts=counts,
+        instructions=execution.instructions,
+        explanation=explanation,
+    ).modelled()
+    execution = replace(execution, device=device)
+    if isinstance(traffic, str):
+        execution = replace(execution, traffic_basis=f"not modelled: {traffic}")
+    else:
+        execution = replace(
+            execution,
+            counters={**execution.counters, **of_traffic(traffic)},
+            traffic_basis=f"modelled for {device.name}: {counts.traffic_basis}",
+        )
+    if not isinstance(time, Predicted):
+        return replace(execution, prediction_basis=f"not predicted: {time}")
+    reasons = [
+        *doubts(translated.kernel, execution.instructions, execution.requests),
+        execution.uncertainty,
+    ]
+    return replace(
+        execution,
+        predicted=time,
+        prediction_basis=f"{time.basis}{replayed}",
+        uncertainty=". ".join(filter(None, reasons)),
+    )
+
+
+def unmodelled_execution(execution: Execution, reason: str) -> Execution:
+    """Copy of an execution, with the reason why it has neither traffic below L1 nor a time."""
+    why = f"not modelled: {reason}"
+    return replace(
+        execution,
+        traffic_basis=why,
+        prediction_basis=f"not predicted: its traffic below L1 is {why}",
+    )
 
 
 class Modelled(NamedTuple):
@@ -137,7 +227,7 @@ class CountedLaunch:
 
     @cached_property
     def _clocks_of_waits(self) -> float:
-        return self.counts.clocks_of_waits(self.kernel, self.residence) or 0.0
+        return self.counts.clocks_of_waits(self.kernel, self.residence)
 
     @cached_property
     def _facts(self) -> ScheduleFacts:

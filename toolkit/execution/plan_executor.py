@@ -33,6 +33,7 @@ from toolkit.execution.block_plan import (
     rung_plans,
 )
 from toolkit.execution.declared import BlockRuns, DeclaredCounts
+from toolkit.execution.recorded_blocks import blocks_that_exchange
 from toolkit.execution.representatives import agree
 from toolkit.execution.rung_binding import bind_in_place
 from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
@@ -160,6 +161,7 @@ class PlanExecutor:
         return DeclaredCounts(
             launch=self.launch,
             bind=self.bound,
+            again=self._bound_again,
             plan=plan,
             blocks=plan.executed,
             basis=plan.basis,
@@ -168,6 +170,7 @@ class PlanExecutor:
             below=asked,
             requests=runs[0].requests,
             runs=runs[0],
+            exchanging=looked_at[-1].exchanging,
         )
 
     def _verdict(self, runs: Sequence[BlockRuns]) -> Check:
@@ -215,11 +218,21 @@ class PlanExecutor:
         launch = self.launch.at(k)
         tiles = _tiles(launch, range(blocks))
         c = _poisoned(launch.executed, tiles)
-        (run,) = self._run(self.bound(k, c), [range(blocks)], blocks, stop)
+        bound = self.bound(k, c)
+        is_whole = (blocks, k) == (launch.geometry.blocks, self.launch.executed.k)
+        if is_whole:
+            bound = replace(bound, most_accesses=self.most_accesses, notes_work=True)
+        (run,) = self._run(bound, [range(blocks)], blocks, stop)
         with blas_on_one_thread():
             workload = self.ladder.at(launch.problem.k)
             verdicts = workload.check_tiles(c, tiles, self.launch.tiling.product_error)
-        return BlockRuns(k=k, groups=[[run.counts]], verdicts=verdicts, checked=blocks)
+        return BlockRuns(
+            k=k,
+            groups=[[run.counts]],
+            verdicts=verdicts,
+            checked=blocks,
+            exchanging=blocks_that_exchange(run.accesses, run.work) if is_whole else None,
+        )
 
     def _execute(
         self,
@@ -277,6 +290,10 @@ class PlanExecutor:
         a, b = self.ladder.matrices(self.ladder.at(launch.problem.k), launch.executed)
         served = None if is_last is None else launch.ready_words(is_last=is_last)
         return bind_in_place(self.translated, launch, a, b, c, served=served)
+
+    def _bound_again(self) -> BoundLaunch:
+        executed = self.launch.executed
+        return self.bound(executed.k, sparse_zeros((executed.m, executed.n), np.float32))
 
     def _run(
         self, bound: BoundLaunch, chosen: Sequence[range], blocks: int, stop: Event | None = None

@@ -56,7 +56,8 @@ class Replay:
 def spread_blocks(busy: Sequence[int] | Integers, sms: int) -> Replay:
     """Replay of a few blocks, evenly spread over the blocks that one SM could run.
 
-    For launches whose blocks differ little. `busy`: the blocks that do not exit at once.
+    For launches whose blocks differ little. `busy`: the blocks that do not exit at once. The SM is
+    the one in the middle, or the first if each SM runs at most one block.
     """
     of_sm = range(0 if len(busy) <= sms else sms // 2, len(busy), sms)
     taken = min(EQUAL_BLOCKS, len(of_sm))
@@ -67,7 +68,10 @@ def spread_blocks(busy: Sequence[int] | Integers, sms: int) -> Replay:
 def first_blocks(
     blocks: int, sms: int, is_partial: Callable[[int], bool] = lambda block: False
 ) -> Replay:
-    """Replay of the first blocks of one SM: of an SM with few partial blocks.
+    """Replay of the first blocks of one SM, for an extrapolation along K.
+
+    They follow each other, and share rows in L1 as blocks do that an SM runs at a time: the longer
+    K is, the more this counts. Of the SMs it is one with few partial blocks.
 
     If each SM runs at most one block, block 0 represents all: it is never partial.
     """
@@ -91,12 +95,10 @@ class ExchangingBlocks:
     writers: int  # number of blocks that wrote these bytes
 
 
-def blocks_of_busiest_sm(
-    launch: ExchangingBlocks, sms: int, per_sm: int, points: Sequence[int] = ()
-) -> Replay:
+def blocks_of_busiest_sm(launch: ExchangingBlocks, sms: int, per_sm: int) -> Replay:
     """Replay of the SM with the most work: its blocks that differ, and two further waves.
 
-    Of SMs that are equally busy it is the one in the middle, as in `first_blocks`.
+    Of SMs that are equally busy it is the one in the middle, as in `spread_blocks`.
     """
     work, reads = launch.work[launch.first :], launch.reads[launch.first :]
     blocks, used = len(work), min(sms, len(work))
@@ -109,7 +111,6 @@ def blocks_of_busiest_sm(
     return Replay(
         blocks=list(chosen),
         busy_blocks=blocks,
-        points=points,
         weight=1.0,
         exchanged=Exchanged(
             unlike=unlike,

@@ -7,8 +7,8 @@ import time
 from analysis.timing.predicted import Explanation
 from kernels.selection import Selection
 from kernels.variant import Variant
+from toolkit.execution.launch_time import counted_execution, modelled_execution
 from toolkit.execution.plan_executor import PlanExecutor
-from toolkit.execution.result import counted_execution, modelled_execution
 from toolkit.execution.traffic import Residence
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.kernel import Kernel

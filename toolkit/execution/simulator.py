@@ -17,7 +17,7 @@ from analysis.geometry import Geometry
 from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.records.counters import totals
 from analysis.timing.predicted import Explanation
-from toolkit.execution.accesses import MOST_ACCESSES
+from toolkit.execution.accesses import MOST_ACCESSES, MOST_ACCESSES_OF_WAITING
 from toolkit.execution.block_counts import (
     BlockSelection,
     Execute,
@@ -26,13 +26,13 @@ from toolkit.execution.block_counts import (
 )
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
-from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
-from toolkit.execution.residency import check_cooperative, most_resident, residence_of
-from toolkit.execution.result import (
+from toolkit.execution.launch_time import (
     counted_execution,
     modelled_execution,
     unmodelled_execution,
 )
+from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
+from toolkit.execution.residency import check_cooperative, most_resident, residence_of
 from toolkit.launch.checks import (
     check_arguments,
     check_fits,
@@ -122,7 +122,9 @@ class Simulator:
             check_buffers(cubin.name, bound)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
             check_blocks(cubin.name, geometry.blocks)
-            bound = replace(bound, most_accesses=MOST_ACCESSES, notes_work=True)
+            waits = schedule_facts(cubin).waits
+            most = MOST_ACCESSES_OF_WAITING if waits else MOST_ACCESSES
+            bound = replace(bound, most_accesses=most, notes_work=True)
         selection = self._selection(translated, bound, arguments)
         started = time.perf_counter()
         try:

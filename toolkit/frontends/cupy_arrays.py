@@ -24,15 +24,15 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class CupyView:
     """An array as a kernel indexes it; strides are in bytes."""
 
     array: NDArray[np.generic]
     shape: Shape
     strides: Shape
 
-    def permuted(self, axes: Sequence[int]) -> View:
-        return View(
+    def permuted(self, axes: Sequence[int]) -> CupyView:
+        return CupyView(
             array=self.array,
             shape=tuple(self.shape[k] for k in axes),
             strides=tuple(self.strides[k] for k in axes),
@@ -53,17 +53,17 @@ class View:
         return [buffer(self.array, name, argument), *(hidden(x, name) for x in numbers)]
 
 
-def whole(array: NDArray[np.generic]) -> View:
+def whole(array: NDArray[np.generic]) -> CupyView:
     """An array that the kernel indexes itself."""
-    return View(array=array, shape=array.shape, strides=array.strides)
+    return CupyView(array=array, shape=array.shape, strides=array.strides)
 
 
-def broadcast(array: NDArray[np.generic], shape: Shape) -> View:
+def broadcast(array: NDArray[np.generic], shape: Shape) -> CupyView:
     """Array of fewer or shorter axes, as one of `shape`."""
-    return View(array=array, shape=shape, strides=np.broadcast_to(array, shape).strides)
+    return CupyView(array=array, shape=shape, strides=np.broadcast_to(array, shape).strides)
 
 
-def joined(views: Sequence[View]) -> list[View]:
+def joined(views: Sequence[CupyView]) -> list[CupyView]:
     """Views of one shape without axes of length 1, neighbouring axes joined where all allow it."""
     axes = [k for k, n in enumerate(views[0].shape) if n != 1] if views else []
     shape: list[int] = []
@@ -81,7 +81,7 @@ def joined(views: Sequence[View]) -> list[View]:
     if not axes and views and views[0].shape:  # one element
         shape, strides = [1], [[view.array.itemsize] for view in views]
     return [
-        View(array=view.array, shape=tuple(shape), strides=tuple(own))
+        CupyView(array=view.array, shape=tuple(shape), strides=tuple(own))
         for view, own in zip(views, strides, strict=True)
     ]
 
@@ -162,18 +162,18 @@ def types_of(compiled: Any, given: Sequence[Any]) -> list[np.dtype[Any]]:
 
 
 def fields_of(
-    values: Sequence[View | Any], types: Sequence[np.dtype[Any]], declared: Sequence[Any]
+    values: Sequence[CupyView | Any], types: Sequence[np.dtype[Any]], declared: Sequence[Any]
 ) -> list[list[Parameter]]:
     """The fields of each array, or a number, by what CuPy declares of its parameters."""
     return [
         value.fields(one.name, k)
-        if isinstance(value, View)
+        if isinstance(value, CupyView)
         else [Parameter(value=dtype.type(value), name=one.name, argument=k)]
         for k, (value, dtype, one) in enumerate(zip(values, types, declared, strict=False))
     ]
 
 
-def array_info(view: View) -> Any:
+def array_info(view: CupyView) -> Any:
     """Properties of an array on which CuPy's text depends."""
     import cupy
     from cupy._core import _kernel
@@ -200,7 +200,7 @@ def is_small(arguments: Sequence[Any]) -> bool:
     return all(
         prod(x.shape) * x.array.itemsize <= _MOST_WITH_32_BITS
         for x in arguments
-        if isinstance(x, View)
+        if isinstance(x, CupyView)
     )
 
 

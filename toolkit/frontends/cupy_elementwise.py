@@ -14,8 +14,8 @@ import numpy as np
 
 from analysis.errors import InputError
 from toolkit.frontends.cupy_arrays import (
+    CupyView,
     Shape,
-    View,
     array_info,
     broadcast,
     common_shape,
@@ -82,9 +82,9 @@ def _shape(compiled: Any, given: Sequence[Any]) -> Shape:
     return shape
 
 
-def _views(compiled: Any, made: Sequence[Any], shape: Shape) -> tuple[list[View | Any], Shape]:
+def _views(compiled: Any, made: Sequence[Any], shape: Shape) -> tuple[list[CupyView | Any], Shape]:
     """Arguments, with a view of each array; and the shape of the loop after axes were joined."""
-    arguments: list[View | Any] = list(made)
+    arguments: list[CupyView | Any] = list(made)
     looped = []
     for k, (value, parameter) in enumerate(zip(made, compiled.params, strict=False)):
         if isinstance(value, np.ndarray):
@@ -107,7 +107,7 @@ def _text(
     from cupy._core import _kernel
 
     infos = tuple(
-        array_info(value) if isinstance(value, View) else scalar_info(dtype)
+        array_info(value) if isinstance(value, CupyView) else scalar_info(dtype)
         for value, dtype in zip(arguments, types, strict=True)
     )
     return with_headers(

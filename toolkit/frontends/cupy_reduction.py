@@ -16,8 +16,8 @@ import numpy as np
 from analysis.argument_types import shown
 from analysis.errors import InputError, UnsupportedError, first_line
 from toolkit.frontends.cupy_arrays import (
+    CupyView,
     Shape,
-    View,
     array_info,
     broadcast,
     common_shape,
@@ -191,7 +191,7 @@ def _specs(
 
     most = 1
     for value, parameter in zip(inputs, compiled.in_params, strict=True):
-        if not isinstance(value, View) or parameter.raw:
+        if not isinstance(value, CupyView) or parameter.raw:
             continue
         adjacent = 1
         for stride, n in zip(value.strides[::-1], out_shape[::-1], strict=False):
@@ -216,7 +216,7 @@ def _text(
     from cupy._core import _kernel, _reduction
 
     infos = [
-        array_info(value) if isinstance(value, View) else scalar_info(dtype)
+        array_info(value) if isinstance(value, CupyView) else scalar_info(dtype)
         for value, dtype in zip(arguments, types, strict=True)
     ]
     small = is_small(arguments)

@@ -19,7 +19,7 @@ from toolkit.launch.host_nodes import (
 )
 from toolkit.launch.host_numbers import UnknownValueError
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import Call, Function, HostUnit, Place, Variable
+from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, Place
 from toolkit.launch.host_values import Evaluator, is_certain
 
 _ALLOCATIONS = {
@@ -129,7 +129,7 @@ class Arrays:
             raise UnknownValueError
         return self.bytes(value, variable.place, frame, depth)
 
-    def _of_vector(self, variable: Variable, element: str, frame: Frame, depth: int) -> int:
+    def _of_vector(self, variable: HostVariable, element: str, frame: Frame, depth: int) -> int:
         """Bytes of a vector by its constructor. Raises UnknownValueError if it may grow."""
         changed = self.unit.writes_of(variable) or any(
             one.name in _RESIZES
@@ -147,19 +147,19 @@ class Arrays:
         count = self.evaluator.number(given[0], variable.place, frame, depth)
         return int(count.value) * self.evaluator.types.size(element, frame)
 
-    def _vector_in(self, node: Node, place: Place) -> Variable | None:
+    def _vector_in(self, node: Node, place: Place) -> HostVariable | None:
         found = self.unit.variable(text_of(node), place) if node.type == "identifier" else None
         return found if found and _VECTOR.match(found.type_text.strip()) else None
 
-    def _allocations(self, variable: Variable, path: str, frame: Frame) -> Iterator[int | None]:
+    def _allocations(self, variable: HostVariable, path: str, frame: Frame) -> Iterator[int | None]:
         """Bytes of each allocation of a pointer, None if they are not known."""
         for call in self._calls_for(variable, path, _ALLOCATIONS):
             yield self._size(call_arguments(call.node)[1], call, frame)
         yield from self._by_functions(variable, path, frame)
 
     def _calls_for(
-        self, variable: Variable | None, path: str, names: Container[str]
-    ) -> Iterator[Call]:
+        self, variable: HostVariable | None, path: str, names: Container[str]
+    ) -> Iterator[HostCall]:
         """Calls of these functions that get the address of a pointer first."""
         for call in self.unit.calls:
             nodes = call_arguments(call.node) if call.name in names else []
@@ -175,7 +175,7 @@ class Arrays:
             if self.unit.variable(text_of(base), call.place) is variable:
                 yield call
 
-    def _size(self, node: Node, call: Call, frame: Frame) -> int | None:
+    def _size(self, node: Node, call: HostCall, frame: Frame) -> int | None:
         """Bytes of one allocation."""
         owner = self.unit.function_at(call.place)
         if owner is not frame.function:
@@ -189,7 +189,9 @@ class Arrays:
             return None
         return int(found.value) if found.value > 0 else None
 
-    def _by_functions(self, variable: Variable, path: str, frame: Frame) -> Iterator[int | None]:
+    def _by_functions(
+        self, variable: HostVariable, path: str, frame: Frame
+    ) -> Iterator[int | None]:
         """Allocations by a function that takes the address of the pointer."""
         if path:
             return
@@ -209,7 +211,7 @@ class Arrays:
             inner = self.calls.called(function, call, frame)
             yield from self._inside(function, str(names[use.position]), inner)
 
-    def _inside(self, function: Function, pointer: str, frame: Frame) -> Iterator[int | None]:
+    def _inside(self, function: HostFunction, pointer: str, frame: Frame) -> Iterator[int | None]:
         for call in self.unit.calls:
             nodes = call_arguments(call.node)
             if call.name not in _ALLOCATIONS or len(nodes) < 2:
@@ -220,7 +222,7 @@ class Arrays:
                 yield self._size(nodes[1], call, frame)
 
 
-def _constructor(variable: Variable) -> list[Node]:
+def _constructor(variable: HostVariable) -> list[Node]:
     """Return the arguments of a variable's constructor: `n` and `1` of `v(n, 1)`."""
     value = variable.declarator.child_by_field_name("value")
     if variable.declarator.type == "function_declarator":

@@ -15,7 +15,7 @@ from toolkit.launch.host_nodes import (
     uncast,
 )
 from toolkit.launch.host_types import OUTSIDE, Frame
-from toolkit.launch.host_unit import Call, Function, HostUnit, Place, Variable
+from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, Place
 
 MOST_FRAMES = 16  # calls of a function that launches
 MOST_CALLERS = 8  # functions between `main` and a launch
@@ -27,7 +27,7 @@ class HostCalls:
 
     unit: HostUnit
 
-    def frames(self, function: Function | None, depth: int = MOST_CALLERS) -> list[Frame]:
+    def frames(self, function: HostFunction | None, depth: int = MOST_CALLERS) -> list[Frame]:
         """Calls that reach a function, from `main` on; one without arguments if none is seen."""
         if function is None:
             return [OUTSIDE]
@@ -49,7 +49,7 @@ class HostCalls:
                     return [Frame(function=function)]
         return found
 
-    def called(self, function: Function, call: Call, outer: Frame) -> Frame:
+    def called(self, function: HostFunction, call: HostCall, outer: Frame) -> Frame:
         """The frame of a call: arguments and template arguments of the callee."""
         nodes = call_arguments(call.node)
         arguments = {}
@@ -71,7 +71,7 @@ class HostCalls:
         return replace(frame, templates=templates)
 
 
-def _fits(call: Call, function: Function) -> bool:
+def _fits(call: HostCall, function: HostFunction) -> bool:
     """True if the number of arguments is right."""
     count = len(call_arguments(call.node))
     needed = [x for x in function.parameters if x.child_by_field_name("default_value") is None]
@@ -81,7 +81,7 @@ def _fits(call: Call, function: Function) -> bool:
 
 
 def deduced(
-    function: Function, arguments: list[Node], unit: HostUnit, place: Place
+    function: HostFunction, arguments: list[Node], unit: HostUnit, place: Place
 ) -> dict[str, Node]:
     """Template parameters that follow from the types of arguments: `T *x` of a `float *`.
 
@@ -114,7 +114,7 @@ def deduced(
     return found
 
 
-def declared_part(variable: Variable) -> Node:
+def declared_part(variable: HostVariable) -> Node:
     declarator = variable.declarator
     if declarator.type == "init_declarator":
         return declarator.child_by_field_name("declarator") or declarator

@@ -29,7 +29,7 @@ from toolkit.launch.host_nodes import (
 from toolkit.launch.host_numbers import Number, UnknownValueError
 from toolkit.launch.host_structs import Structs
 from toolkit.launch.host_types import OUTSIDE, Frame
-from toolkit.launch.host_unit import Call, Function, HostUnit, Place, Variable
+from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, Place
 from toolkit.launch.host_values import DEEPEST, Evaluator
 from toolkit.machine_code.signature import Declared, declared
 
@@ -108,12 +108,12 @@ class HostCode:
         return found
 
     @cached_property
-    def launch_calls(self) -> list[Call]:
+    def launch_calls(self) -> list[HostCall]:
         """Launches in the order of the source; those of headers before it come last."""
         found = [one for one in self.unit.calls if one.launch is not None]
         return sorted(found, key=lambda one: (one.place.file, one.place.at))
 
-    def kernel_of(self, call: Call, depth: int = 4) -> str:
+    def kernel_of(self, call: HostCall, depth: int = 4) -> str:
         """Name of the kernel of a launch, which a macro or a pointer may stand for."""
         name = call.name
         for _ in range(depth):
@@ -137,7 +137,7 @@ class _Reading:
 
     unit: HostUnit
     code: HostCode
-    call: Call
+    call: HostCall
     frame: Frame
     given: Mapping[str, Number]
 
@@ -176,7 +176,7 @@ class _Reading:
         return [one for one in values if one is not None] if None not in values else []
 
     @cached_property
-    def _definition(self) -> Function | None:
+    def _definition(self) -> HostFunction | None:
         kernel = self.code.kernel_of(self.call)
         found = [one for one in self.unit.functions.get(kernel, ()) if one.is_kernel]
         fitting = [one for one in found if len(one.parameters) == len(self._arguments)]
@@ -186,7 +186,7 @@ class _Reading:
     @cached_property
     def _evaluator(self) -> Evaluator:
         """Evaluator that knows the variables behind the scalars that the user gives."""
-        found: dict[tuple[Variable, str], Number] = {}
+        found: dict[tuple[HostVariable, str], Number] = {}
         names = self._definition.parameter_names if self._definition else []
         for name, argument in zip(names, self._arguments, strict=False):
             if name is None or name not in self.given:
@@ -304,7 +304,7 @@ class _Reading:
 
 
 def declared_parameters(
-    unit: HostUnit, kernel: Function, templates: Mapping[str, str | None]
+    unit: HostUnit, kernel: HostFunction, templates: Mapping[str, str | None]
 ) -> tuple[Declared, ...]:
     """The parameters of a kernel, with types that macros, typedefs and templates stand for."""
     found, evaluator = [], Evaluator(unit=unit)

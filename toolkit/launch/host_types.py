@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from toolkit.launch.host_nodes import text_of
 from toolkit.launch.host_numbers import BITS, C_TYPES, UnknownValueError, Value
-from toolkit.launch.host_unit import Function, HostUnit, Place, Variable
+from toolkit.launch.host_unit import HostFunction, HostUnit, HostVariable, Place
 
 _PLAIN_DECLARATORS = (
     *("identifier", "reference_declarator", "init_declarator"),
@@ -33,7 +33,7 @@ _QUALIFIERS = re.compile(
 class Frame:
     """A call of a host function: what its parameters and its template parameters mean."""
 
-    function: Function | None = None
+    function: HostFunction | None = None
     arguments: Mapping[str, tuple[Node, Place, Frame]] = field(default_factory=dict)
     templates: Mapping[str, tuple[Node, Place, Frame]] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)  # of a function that is evaluated
@@ -49,7 +49,7 @@ class Types:
     unit: HostUnit
     extent: Callable[[Node, Place, Frame], int]
 
-    def type_of(self, variable: Variable, frame: Frame) -> str | None:
+    def type_of(self, variable: HostVariable, frame: Frame) -> str | None:
         """Kind of a plain variable, "dim3", or None of any other."""
         declarator = variable.declarator
         if variable.kind == "parameter" or declarator.type == "init_declarator":
@@ -159,7 +159,7 @@ class Types:
             return _VECTOR_ALIGNED[vector[1].removeprefix("u")], each * count
         return min(each & -each, 16), each * count
 
-    def size_of_variable(self, variable: Variable, frame: Frame) -> int:
+    def size_of_variable(self, variable: HostVariable, frame: Frame) -> int:
         """Bytes of a variable, an array included."""
         declarator, count = variable.declarator, 1
         if declarator.type == "init_declarator":

@@ -56,7 +56,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Variable:
+class HostVariable:
     """A declared variable: its declaration, its declarator, and the range where it is visible."""
 
     name: str
@@ -97,7 +97,7 @@ class Use:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Function:
+class HostFunction:
     """A function definition; `templates` are the names of its template parameters."""
 
     name: str
@@ -124,7 +124,7 @@ class Function:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Call:
+class HostCall:
     """A call of a function, a launch of a kernel where `launch` is its configuration."""
 
     name: str
@@ -140,32 +140,32 @@ class HostUnit:
     directives: Directives = field(default_factory=Directives)
     names: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    functions: dict[str, list[Function]] = field(default_factory=lambda: defaultdict(list))
+    functions: dict[str, list[HostFunction]] = field(default_factory=lambda: defaultdict(list))
     prototypes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    calls: list[Call] = field(default_factory=list)
+    calls: list[HostCall] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)  # typedefs and aliases
     structs: dict[str, Node] = field(default_factory=dict)
     struct_files: dict[str, int] = field(default_factory=dict)
-    variables: dict[str, list[Variable]] = field(default_factory=lambda: defaultdict(list))
+    variables: dict[str, list[HostVariable]] = field(default_factory=lambda: defaultdict(list))
     writes: dict[str, list[Write]] = field(default_factory=lambda: defaultdict(list))
     uses: dict[str, list[Use]] = field(default_factory=lambda: defaultdict(list))
     loops: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     enumerators: dict[str, Node] = field(default_factory=dict)
-    _meant: dict[tuple[str, Place], Variable | None] = field(default_factory=dict)
+    _meant: dict[tuple[str, Place], HostVariable | None] = field(default_factory=dict)
 
     @property
     def macros(self) -> dict[str, Macro | None]:
         """Macros by their names; None of one that is defined in several ways."""
         return self.directives.macros
 
-    def variable(self, name: str, place: Place) -> Variable | None:
+    def variable(self, name: str, place: Place) -> HostVariable | None:
         """The variable that a name means at a place; None if it is not declared in these files."""
         if (name, place) not in self._meant:
             self._meant[name, place] = self._declared_at(name, place)
         return self._meant[name, place]
 
-    def _declared_at(self, name: str, place: Place) -> Variable | None:
-        found: Variable | None = None
+    def _declared_at(self, name: str, place: Place) -> HostVariable | None:
+        found: HostVariable | None = None
         for one in self.variables.get(name, ()):
             if one.is_global:
                 found = found or one
@@ -175,22 +175,22 @@ class HostUnit:
                     found = one
         return found
 
-    def function_at(self, place: Place) -> Function | None:
+    def function_at(self, place: Place) -> HostFunction | None:
         """The function that a place is in."""
         every = (one for functions in self.functions.values() for one in functions)
         return next((one for one in every if one.contains(place)), None)
 
-    def writes_of(self, variable: Variable) -> list[Write]:
+    def writes_of(self, variable: HostVariable) -> list[Write]:
         """Changes of a variable after its declaration, in order."""
         name = variable.name
         found = [one for one in self.writes[name] if self.variable(name, one.place) is variable]
         return sorted(found, key=lambda write: (write.place.file, write.place.at))
 
-    def uses_of(self, variable: Variable) -> Iterator[Use]:
+    def uses_of(self, variable: HostVariable) -> Iterator[Use]:
         name = variable.name
         return (use for use in self.uses[name] if self.variable(name, use.place) is variable)
 
-    def is_ambiguous(self, variable: Variable) -> bool:
+    def is_ambiguous(self, variable: HostVariable) -> bool:
         """True if the same scope declares it in several ways, of which directives choose one."""
         same = [
             one
@@ -285,7 +285,7 @@ class HostUnit:
         if outside is not None and outside.type == "template_declaration":
             templates = list(map(_template_name, template_parameters(outside)))
         head = text_of(node).partition("{")[0]
-        found = Function(
+        found = HostFunction(
             name=text_of(name).rpartition("::")[2],
             node=node,
             file=file,
@@ -320,7 +320,7 @@ class HostUnit:
                 listed = text_of(declarator.child_by_field_name("parameters"))
                 self.prototypes[name].append(listed)
                 continue
-            variable = Variable(
+            variable = HostVariable(
                 name=name,
                 declaration=node,
                 declarator=declarator,
@@ -356,7 +356,7 @@ class HostUnit:
         launch = next((one for one in node.children if one.type == "kernel_call_syntax"), None)
         name = name_of_callee(function)
         place = Place(file=file, at=node.start_byte)
-        self.calls.append(Call(name=name, node=node, place=place, launch=launch))
+        self.calls.append(HostCall(name=name, node=node, place=place, launch=launch))
         for position, argument in enumerate(arguments.named_children):
             is_address = False
             one = uncast(argument)

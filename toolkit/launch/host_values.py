@@ -24,7 +24,7 @@ from toolkit.launch.host_numbers import (
     converted,
 )
 from toolkit.launch.host_types import Frame, Types
-from toolkit.launch.host_unit import HostUnit, Place, Use, Variable, Write
+from toolkit.launch.host_unit import HostUnit, HostVariable, Place, Use, Write
 
 DEEPEST = 48  # values that follow from other values
 # Functions that only read what an address points to
@@ -46,7 +46,7 @@ class Evaluator:
     """
 
     unit: HostUnit
-    given: Mapping[tuple[Variable, str], Number] = field(default_factory=dict)
+    given: Mapping[tuple[HostVariable, str], Number] = field(default_factory=dict)
 
     @cached_property
     def types(self) -> Types:
@@ -96,7 +96,7 @@ class Evaluator:
         raise UnknownValueError
 
     def variable(
-        self, variable: Variable, place: Place, frame: Frame, depth: int, path: str = ""
+        self, variable: HostVariable, place: Place, frame: Frame, depth: int, path: str = ""
     ) -> Value:
         """Value of a variable, or of the field `path` of it, at a place."""
         if depth == 0 or variable.kind == "element":
@@ -130,7 +130,7 @@ class Evaluator:
         return converted(found, kind) if isinstance(found, Number) and kind else found
 
     def _initial(  # noqa: PLR0911
-        self, variable: Variable, frame: Frame, depth: int, path: str
+        self, variable: HostVariable, frame: Frame, depth: int, path: str
     ) -> Value:
         """Value that a variable is declared with."""
         if variable.kind == "parameter":
@@ -169,7 +169,7 @@ class Evaluator:
         return field_of(self.value(value, variable.place, frame, depth), path)
 
     def _last_write(
-        self, variable: Variable, place: Place, path: str
+        self, variable: HostVariable, place: Place, path: str
     ) -> tuple[Write | None, list[Write]]:
         """The write that certainly comes last before a place, and those of fields after it.
 
@@ -208,7 +208,7 @@ class Evaluator:
         around = self.unit.loops_around(place)
         return other.at < place.at or any(first <= other.at < end for first, end in around)
 
-    def may_be_changed(self, variable: Variable) -> bool:
+    def may_be_changed(self, variable: HostVariable) -> bool:
         """True if a function may change a variable, wherever that is called."""
         uses = self.unit.uses_of(variable)
         return self.unit.is_ambiguous(variable) or any(map(self._may_change, uses))

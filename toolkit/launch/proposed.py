@@ -84,7 +84,7 @@ class Proposed:
 
     @property
     def doubts(self) -> Iterator[str]:
-        """Why a predicted time is not to be trusted, by what host code says of the arrays."""
+        """Yield reasons not to trust a predicted time, from what host code says of the arrays."""
         of_host = self.launch.arguments if self.launch else ()
         found: dict[str, list[str]] = {}
         for position, parameter in enumerate(self.declared or ()):
@@ -136,7 +136,7 @@ class Proposed:
         return found
 
     def why_open(self) -> str:
-        """Why facts are not known, in words."""
+        """Return the reason why facts are not known, as text."""
         kernel = f" {self.kernel}" if self.kernel else ""
         if self.launch:
             line = self.launch.line

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 
 from analysis.errors import CompileError, InputError, UnknownNameError, UnsupportedError, shortened
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
-from toolkit.machine_code.containers import Entry, EntryKind, Form, entries_of, form_of
+from toolkit.machine_code.containers import ContainerEntry, EntryKind, Form, entries_of, form_of
 from toolkit.machine_code.device_linker import linked
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
 
@@ -70,7 +70,7 @@ def chosen_code(content: bytes, kernel: str | None, wanted: str | None) -> Chose
     return ChosenCode(image=image, symbol=symbol, compiler=compiler, notes=(note,))
 
 
-def _check_some(entries: Sequence[Entry]) -> None:
+def _check_some(entries: Sequence[ContainerEntry]) -> None:
     if not entries:
         raise InputError(
             "it holds no device code: give the file that nvcc compiled the kernel into, such as an "
@@ -82,7 +82,7 @@ def _check_some(entries: Sequence[Entry]) -> None:
         )
 
 
-def _usable(entries: Sequence[Entry], wanted: str | None) -> list[Entry]:
+def _usable(entries: Sequence[ContainerEntry], wanted: str | None) -> list[ContainerEntry]:
     """Entries for an architecture, the best first. Raises InputError if there are none."""
     target = wanted or DEFAULT_ARCHITECTURE
     if _parsed(target)[0] < OLDEST:
@@ -110,7 +110,7 @@ def _usable(entries: Sequence[Entry], wanted: str | None) -> list[Entry]:
     )
 
 
-def _first_of_groups(ranked: Sequence[Entry]) -> Iterator[Entry]:
+def _first_of_groups(ranked: Sequence[ContainerEntry]) -> Iterator[ContainerEntry]:
     """The first entry with kernels of each fatbin, whose entries are of one source."""
     done = set()
     for entry in ranked:
@@ -137,11 +137,11 @@ def _symbol(kernel: str | None, symbols: Sequence[str], where: str) -> str:
         ) from error
 
 
-def _is_known(entry: Entry) -> bool:
+def _is_known(entry: ContainerEntry) -> bool:
     return entry.kind == EntryKind.PTX or entry.capability >= OLDEST
 
 
-def _runs(entry: Entry, target: str) -> bool:
+def _runs(entry: ContainerEntry, target: str) -> bool:
     """True if a device of the architecture `target` runs the entry, PTX once it is compiled."""
     capability, _ = _parsed(target)
     if not _is_known(entry) or entry.capability > capability:
@@ -159,7 +159,7 @@ def _parsed(target: str) -> tuple[int, str]:
     return int(match[1]), match[2]
 
 
-def _rank(entry: Entry, target: str) -> tuple[object, ...]:
+def _rank(entry: ContainerEntry, target: str) -> tuple[object, ...]:
     """Sort key: machine code, what runs on the target, linked, of the newest architecture."""
     return (
         entry.kind != EntryKind.CUBIN,
@@ -170,7 +170,7 @@ def _rank(entry: Entry, target: str) -> tuple[object, ...]:
     )
 
 
-def _target(entry: Entry, wanted: str | None) -> str:
+def _target(entry: ContainerEntry, wanted: str | None) -> str:
     """The architecture to compile or link for."""
     if entry.kind == EntryKind.CUBIN or entry.suffix == "a":
         return entry.architecture
@@ -178,9 +178,11 @@ def _target(entry: Entry, wanted: str | None) -> str:
     return target if _runs(entry, target) else entry.architecture
 
 
-def _parts(entries: Sequence[Entry], first: Entry, target: str) -> list[Entry]:
+def _parts(
+    entries: Sequence[ContainerEntry], first: ContainerEntry, target: str
+) -> list[ContainerEntry]:
     """Return the entries of the file's other relocatable sources for the target, one each."""
-    found: dict[int, Entry] = {}
+    found: dict[int, ContainerEntry] = {}
     for entry in sorted(entries, key=lambda one: _rank(one, target)):
         is_part = entry.is_relocatable or (entry.kind == EntryKind.PTX and entry.is_part)
         if is_part and _runs(entry, target) and entry.group != first.group:
@@ -188,11 +190,11 @@ def _parts(entries: Sequence[Entry], first: Entry, target: str) -> list[Entry]:
     return list(found.values())
 
 
-def _input(entry: Entry, number: int) -> tuple[str, str, bytes]:
+def _input(entry: ContainerEntry, number: int) -> tuple[str, str, bytes]:
     return entry.kind.name, f"source {number + 1}", entry.content
 
 
-def _explained(error: CompileError, entry: Entry) -> CompileError:
+def _explained(error: CompileError, entry: ContainerEntry) -> CompileError:
     if undefined := _UNDEFINED.search(str(error)):
         return CompileError(
             f"it calls or reads {plain_name(undefined['name'])}, which it does not define (nvcc "
@@ -207,18 +209,20 @@ def _explained(error: CompileError, entry: Entry) -> CompileError:
     return CompileError(f"its {what}: {error}{newer}", log=error.log)
 
 
-def _named(entry: Entry) -> str:
+def _named(entry: ContainerEntry) -> str:
     if entry.kind == EntryKind.CUBIN:
         return entry.architecture
     return f"{entry.kind} for {entry.architecture.replace('sm', 'compute')}"
 
 
-def _offers(entries: Iterable[Entry]) -> list[str]:
+def _offers(entries: Iterable[ContainerEntry]) -> list[str]:
     """Name the contents of a file, each once."""
     return list(dict.fromkeys(map(_named, entries)))
 
 
-def _notes(chosen: Entry, entries: Sequence[Entry], wanted: str | None) -> tuple[str, ...]:
+def _notes(
+    chosen: ContainerEntry, entries: Sequence[ContainerEntry], wanted: str | None
+) -> tuple[str, ...]:
     """Say what was chosen, where there was a choice."""
     *others, last = _offers(entries)
     if not others:

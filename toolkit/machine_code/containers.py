@@ -59,7 +59,7 @@ _KINDS = {1: EntryKind.PTX, 2: EntryKind.CUBIN, 8: EntryKind.LTO}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ContainerEntry:
     """Device code for one architecture; `capability` is 90 of sm_90a, and `suffix` "a"."""
 
     kind: EntryKind
@@ -108,13 +108,15 @@ def form_of(content: bytes) -> Form | None:
     return Form.PTX if match and _PTX_VERSION.match(head, match.end()) else None
 
 
-def entries_of(content: bytes) -> list[Entry]:
+def entries_of(content: bytes) -> list[ContainerEntry]:
     """The device code in a file, in order. Raises InputError for a damaged or truncated file."""
     match form_of(content):
         case Form.CUBIN:
             file = _cubin(content)
             return [
-                Entry(kind=EntryKind.CUBIN, capability=file.capability, suffix="", stored=content)
+                ContainerEntry(
+                    kind=EntryKind.CUBIN, capability=file.capability, suffix="", stored=content
+                )
             ]
         case Form.PTX:
             return [_ptx(content)]
@@ -126,11 +128,11 @@ def entries_of(content: bytes) -> list[Entry]:
     raise InputError("it holds no device code")
 
 
-def _ptx(content: bytes) -> Entry:
+def _ptx(content: bytes) -> ContainerEntry:
     target = _PTX_TARGET.search(_text(content))
     if target is None:
         raise InputError("the PTX has no .target")
-    return Entry(
+    return ContainerEntry(
         kind=EntryKind.PTX,
         capability=int(target[1]),
         suffix=target[2],
@@ -138,7 +140,7 @@ def _ptx(content: bytes) -> Entry:
     )
 
 
-def _of_fatbins(content: bytes, *, aligned: bool) -> Iterator[Entry]:
+def _of_fatbins(content: bytes, *, aligned: bool) -> Iterator[ContainerEntry]:
     """Entries of all fatbins; `aligned` where the file is one, and begins with it."""
     at, number = content.find(_BEGIN), 0
     if aligned and at != 0:
@@ -156,7 +158,7 @@ def _of_fatbins(content: bytes, *, aligned: bool) -> Iterator[Entry]:
         at, number = content.find(_BEGIN, end), number + 1
 
 
-def _of_fatbin(content: bytes, at: int, end: int, number: int) -> Iterator[Entry]:
+def _of_fatbin(content: bytes, at: int, end: int, number: int) -> Iterator[ContainerEntry]:
     while at + _ENTRY.size <= end:
         kind, _, header, padded, packed, options, _, _, capability, _, _, flags, _, size = (
             _ENTRY.unpack_from(content, at)
@@ -167,7 +169,7 @@ def _of_fatbin(content: bytes, at: int, end: int, number: int) -> Iterator[Entry
         compression = flags & (_LZ4 | _ZSTANDARD)
         if kind in _KINDS:
             suffixes = {_OF_ARCHITECTURE: "a", _OF_FAMILY: "f"}
-            yield Entry(
+            yield ContainerEntry(
                 kind=_KINDS[kind],
                 capability=capability,
                 suffix=suffixes.get(flags & (_OF_ARCHITECTURE | _OF_FAMILY), ""),

@@ -1,4 +1,4 @@
-"""What blocks and warps wait for each other: flags, meetings of blocks, sums in shared memory."""
+"""Measure waits of blocks and warps for each other: flags, grid barriers, sums in shared memory."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Library:
         raise NotImplementedError
 
     def refusal(self, array: Any, *, is_output: bool) -> str | None:
-        """Why an array cannot be used, with the remedy; None if it can. Types are checked apart."""
+        """Reason and remedy if an array cannot be used, else None. Types are checked apart."""
         return None
 
     def note_write(self, array: Any) -> None:

@@ -28,7 +28,6 @@ from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
-from toolkit.profiling.in_theory import TheoryBench
 from toolkit.profiling.plan import Plan, make_plan
 from toolkit.profiling.record import skipped
 from toolkit.profiling.resume import (
@@ -46,6 +45,7 @@ from toolkit.store.presented import ShownProfile
 
 if TYPE_CHECKING:
     from toolkit.profiling.on_gpu import GpuBench
+    from toolkit.profiling.on_simulator import TheoryBench
 
     Bench = GpuBench | TheoryBench
 
@@ -198,10 +198,11 @@ def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str
 
 def _bench_without_gpu(executor: Choice, why_none: str, progress: Progress) -> type[TheoryBench]:
     """The simulator; only theory where that is asked for, or where auto cannot simulate here."""
+    from toolkit.execution.simulate import check_simulator
+    from toolkit.profiling.on_simulator import SimulatorBench, TheoryBench
+
     if executor == "theory":
         return TheoryBench
-    from toolkit.execution.simulate import check_simulator
-    from toolkit.profiling.on_simulator import SimulatorBench
 
     try:
         check_simulator()

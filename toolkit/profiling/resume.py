@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
+from analysis.devices import Device
 from analysis.errors import InputError, shortened
 from analysis.problem import Gemm
 from analysis.records.profile import ExecutorName, Profile, Record
@@ -56,8 +57,8 @@ def check_unchanged(before: Profile, now: Profile, where: str) -> None:
 
 def differences(before: Profile, now: Profile) -> Iterator[tuple[str, str, str]]:
     """Differences that forbid continuing a run: name, earlier value, present value."""
-    if before.device != now.device:
-        yield "the device", before.device.name, f"{now.device.name} (or its record differs)"
+    for name, old_value, new_value in _of_device(before.device, now.device):
+        yield name, old_value, new_value
     # the options come first: which sources are used depends on them
     given, given_now = _options(before.command), _options(now.command)
     for name in given | given_now:
@@ -69,6 +70,18 @@ def differences(before: Profile, now: Profile) -> Iterator[tuple[str, str, str]]
     for name in sorted((versions.keys() | versions_now.keys()) - TOLD_BY_COUNTING):
         if versions.get(name) != versions_now.get(name):
             yield name, versions.get(name, "absent"), versions_now.get(name, "absent")
+
+
+def _of_device(before: Device, now: Device) -> Iterator[tuple[str, str, str]]:
+    """Values of a device that two runs have otherwise: name, earlier value, present value.
+
+    Sources of values are left out, and values that were not known when the first run began.
+    """
+    if before.name != now.name:
+        yield "the device", before.name, now.name
+    for name, value in vars(before).items():
+        if name != "sources" and value is not None and value != getattr(now, name):
+            yield f"{name} of the device", str(value), str(getattr(now, name))
 
 
 def _options(command: str) -> dict[str, str]:

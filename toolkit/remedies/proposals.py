@@ -12,7 +12,7 @@ from toolkit.remedies.facts import Facts
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class RemedyKind:
     """A kind of edit: proposed only where one of its effects costs time.
 
     `word`: its entry of `explain` (analysis/records/words_of_code.py).
@@ -24,19 +24,21 @@ class Kind:
 
 
 KINDS = (
-    Kind(word="padding", effects=(Effect.CONFLICTS,), proposed=shared_arrays.padded),
-    Kind(word="swizzling", effects=(Effect.CONFLICTS,), proposed=shared_arrays.exchanged),
-    Kind(word="exchanged thread axes", effects=(Effect.UNCOALESCED,), proposed=threads.transposed),
-    Kind(word="FP32 literals", effects=literals.EFFECTS, proposed=literals.single),
-    Kind(word="more blocks", effects=threads.EFFECTS, proposed=threads.more_blocks),
-    Kind(word="vectorized access", effects=vectors.EFFECTS, proposed=vectors.vectorized),
-    Kind(word="__restrict__", effects=qualifiers.LATENCIES, proposed=qualifiers.unaliased),
-    Kind(
+    RemedyKind(word="padding", effects=(Effect.CONFLICTS,), proposed=shared_arrays.padded),
+    RemedyKind(word="swizzling", effects=(Effect.CONFLICTS,), proposed=shared_arrays.exchanged),
+    RemedyKind(
+        word="exchanged thread axes", effects=(Effect.UNCOALESCED,), proposed=threads.transposed
+    ),
+    RemedyKind(word="FP32 literals", effects=literals.EFFECTS, proposed=literals.single),
+    RemedyKind(word="more blocks", effects=threads.EFFECTS, proposed=threads.more_blocks),
+    RemedyKind(word="vectorized access", effects=vectors.EFFECTS, proposed=vectors.vectorized),
+    RemedyKind(word="__restrict__", effects=qualifiers.LATENCIES, proposed=qualifiers.unaliased),
+    RemedyKind(
         word="__launch_bounds__",
         effects=(*qualifiers.LATENCIES, Effect.LOCAL_MEMORY),
         proposed=qualifiers.bounded,
     ),
-    Kind(word="block size", effects=threads.EFFECTS, proposed=threads.resized),
+    RemedyKind(word="block size", effects=threads.EFFECTS, proposed=threads.resized),
 )
 
 

@@ -13,7 +13,7 @@ from toolkit.remedies.edit import Edit
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.verification import (
     MOST_INSTRUCTIONS,
-    Comparison,
+    OutputComparison,
     Pages,
     Ranges,
     compared,
@@ -36,7 +36,7 @@ class Trial:
     """An edit that keeps what the compared blocks write, with its time."""
 
     edit: Edit
-    comparison: Comparison
+    comparison: OutputComparison
     predicted: Predicted
 
     @property
@@ -53,7 +53,7 @@ class Trials:
     execution: Execution
     _written: dict[Ranges, tuple[Pages, ...]] = field(default_factory=dict)
 
-    def compared(self, edit: Edit, changed: KernelLaunch, kernel: Kernel) -> Comparison:
+    def compared(self, edit: Edit, changed: KernelLaunch, kernel: Kernel) -> OutputComparison:
         """Raises UnavailableError if that takes too long."""
         launch = self.launch
         executed = self.execution.counters[EXECUTED]

@@ -53,7 +53,7 @@ class Pages:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class OutputComparison:
     """Comparison of what `blocks` of the `of` blocks wrote before and after an edit.
 
     `error`: largest difference relative to the value (to `SMALL` of the largest value of its page
@@ -187,7 +187,9 @@ def pages_of(launch: KernelLaunch, kernel: Kernel, execution: Execution) -> tupl
     return tuple(found)
 
 
-def compared(before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: int) -> Comparison:
+def compared(
+    before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: int
+) -> OutputComparison:
     """The comparison of what `blocks` blocks wrote."""
     error, bound, place = 0.0, inf, ""
     for old, new in zip(before, after, strict=True):
@@ -198,7 +200,7 @@ def compared(before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: i
             place = place or _place(old, page, a, b)
             error = max(error, _error(old.dtype, a, b))
             bound = min(bound, _bound(old.dtype))
-    return Comparison(blocks=blocks, of=of, error=error, bound=bound, place=place)
+    return OutputComparison(blocks=blocks, of=of, error=error, bound=bound, place=place)
 
 
 def _whole_elements(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -72,7 +72,7 @@ def _string(address: int, translated: Translated) -> str:
 
 
 def bad_free(fault: Fault, bound: BoundLaunch) -> str:
-    """Why a pointer cannot be freed."""
+    """Return the reason why a pointer cannot be freed."""
     if not bound.heap_bytes or not 0 <= fault.address - HEAP_WINDOW < bound.heap_bytes:
         return f"free of {fault.address:#x}, which malloc did not return"
     return f"free of {fault.address:#x}, where no live block of malloc begins: was it freed before?"

@@ -1,4 +1,4 @@
-"""Whether counters may depend on the sums of matrix products.
+"""Decide if counters may depend on the sums of matrix products.
 
 Most kernels only store what they multiply. Then counters are the same whatever the sums are, and an
 execution whose outputs nobody asked for need not compute them. The sums are followed along all

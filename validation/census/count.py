@@ -109,7 +109,7 @@ class Census:
             self.refused[form] = str(error)
 
     def unknown(self) -> list[tuple[Form, str, int]]:
-        """What is refused and not of tensor memory, with its reason and number of kernels."""
+        """Refused forms without tensor memory, each with its reason and number of kernels."""
         found = [
             (form, reason, len(self.seen[form]))
             for form, reason in self.refused.items()

@@ -173,7 +173,7 @@ def forms(folder: Path) -> dict[str, str]:
 
 
 def _texts(kernel: Template, words: Sequence[int]) -> list[str]:
-    """How nvdisasm prints instructions."""
+    """Text of instructions, as nvdisasm prints them."""
     from toolkit.machine_code.decode import split_operands
     from toolkit.machine_code.disassemble import disassemble
 
@@ -196,7 +196,7 @@ def _texts(kernel: Template, words: Sequence[int]) -> list[str]:
 
 
 def kind_of(words: str) -> str:
-    """Which numbers a form works on: "int", "F32", "F64", "F16" or "BF16"."""
+    """Type of the numbers of a form: "int", "F32", "F64", "F16" or "BF16"."""
     opcode, *modifiers = words.split(".")
     named = [x for x in modifiers if x in ("F16", "BF16", "BF16_V2", "F32", "F64")]
     if opcode[0] == "D":
@@ -330,7 +330,7 @@ def run_some(texts: Mapping[str, str], image: bytes, out: Path, start: int) -> N
 
 
 def recorded(path: Path = RECORDED) -> dict[str, Words]:
-    """What each form wrote: two words of the result, and the predicates: [3, ROWS]."""
+    """Results of each form: two words of the result, and the predicates: [3, ROWS]."""
     with np.load(path) as content:
         keys = json.loads(lzma.decompress(content["forms"].tobytes()))
         words = np.frombuffer(lzma.decompress(content["words"].tobytes()), "<u4")

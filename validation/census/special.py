@@ -1,4 +1,4 @@
-"""What the multi-function unit of a GPU returns: every mantissa of some octaves, and any words.
+"""Record results of the multi-function unit of a GPU: all mantissas of some octaves, and words.
 
     python -m validation.census.special cubin FILE        # once, with NVRTC: what the GPU runs
     python -m validation.census.special record FILE OUT   # on a GPU of that architecture

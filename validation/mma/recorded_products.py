@@ -1,4 +1,4 @@
-"""What an H100 computed: some 1,000 outputs of each form with their operands, as they ship."""
+"""Outputs of an H100: some 1,000 of each form with their operands, as they ship."""
 
 from __future__ import annotations
 

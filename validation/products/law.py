@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Group(StrEnum):
-    """Where the sizes of a product come from."""
+    """Group of products whose sizes are drawn from one range."""
 
     ANY = "any"  #: log-uniform from 1
     LARGE = "large"  #: log-uniform from 128
@@ -39,7 +39,7 @@ class Group(StrEnum):
 
 
 class Sizes(StrEnum):
-    """What the sizes of a product have in common."""
+    """Property that all sizes of a product share."""
 
     ODD = "odd"
     EIGHTS = "multiples of 8"

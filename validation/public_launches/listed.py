@@ -97,7 +97,7 @@ def without_gap(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def measurements(half: Half) -> dict[str, Any]:
-    """What an H200 took for the launches of a half."""
+    """Times that an H200 took for the launches of a half."""
     path = record_of(half)
     content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
     found: dict[str, Any] = json.loads(content)

@@ -163,7 +163,7 @@ def tables(found: Sequence[Cell]) -> Iterator[str]:
 
 
 def limiters(half: Half, found: Sequence[Cell]) -> Iterator[str]:
-    """How often the limiter is that of Nsight Compute.
+    """Count the launches whose limiter is that of Nsight Compute.
 
     A unit that is busy for BUSY of its peak, or another one within CLOSE, is to be named. Where
     none is, latency or atomics are to be named, or no unit for as large a share of the time.

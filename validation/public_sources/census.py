@@ -214,7 +214,7 @@ def _twin(kernel: Kernel, image: bytes | None, symbols: Sequence[str]) -> Kernel
 
 
 def _executed(kernel: Kernel, declared: Any, launch: HostLaunch | None) -> tuple[str, Any]:
-    """What happened, and the outputs."""
+    """Outcome of an execution, and its outputs."""
     grid, block = _geometry(kernel)
     block = launch.block if launch and launch.block else block
     shared = launch.shared_bytes if launch else None
@@ -281,7 +281,7 @@ def _compared(first: Any, twin: Kernel, declared: Any, launch: HostLaunch | None
 
 
 def _apart(side: Any, name: str, error: str | None, executes: str) -> str | None:
-    """Why a kernel that does not execute is counted apart; None if it is not."""
+    """Reason to count a kernel that does not execute apart; None if it is not."""
     if error is None and not executes.startswith("refused"):
         return None
     roots = [item for item in side.roots if name.encode() in item.names]

@@ -40,7 +40,7 @@ i32, f32 = np.int32, np.float32
 
 @dataclass(frozen=True, kw_only=True)
 class Tile:
-    """How a kernel of products divides C among blocks, and how it is launched."""
+    """Division of C among the blocks of a kernel of products, and its launch."""
 
     m: int
     n: int

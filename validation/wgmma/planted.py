@@ -43,7 +43,7 @@ class Planted:
 
     @property
     def launch(self) -> dict[str, Any]:
-        """What `simulate` and `check` take beside the kernel."""
+        """Arguments of `simulate` and `check`, except for the kernel."""
         a, b = matrices()
         maps = [TensorMap(x, (len(x), DEPTH), swizzle=2 * DEPTH) for x in (a, b)]
         values = [*maps, a.view(np.uint32), b.view(np.uint32), sums(), np.int32(TILES)]

@@ -1,4 +1,4 @@
-"""What an H100 computed and read: vectors of every form, and maps of descriptors, as they ship."""
+"""Results of an H100: vectors of every form, and maps of descriptors, as they ship."""
 
 from __future__ import annotations
 

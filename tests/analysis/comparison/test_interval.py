@@ -9,8 +9,8 @@ import pytest
 from analysis.comparison import interval
 from analysis.comparison.interval import (
     UNITS,
-    Measured,
-    Table,
+    LaunchArrays,
+    MeasuredLaunch,
     change_interval,
     interval_of,
     measured_launches,
@@ -51,7 +51,7 @@ def predicted(time_s=20e-6, limiter=Resource.DRAM, share=0.9, **changes):
 
 def launch(error, limiter=Resource.DRAM, share=0.9, l2=L2State.DIRTY):
     busy = tuple(share if unit == limiter else 0.0 for unit in UNITS)
-    return Measured(limiter=limiter, l2=l2, busy=(*busy, 0.15), error=error)
+    return MeasuredLaunch(limiter=limiter, l2=l2, busy=(*busy, 0.15), error=error)
 
 
 def test_four_fifths_of_equal_steps_lie_between_the_ends():
@@ -67,7 +67,7 @@ def test_an_interval_contains_the_predicted_time():
 def test_launches_alike_decide_and_others_do_not(monkeypatch):
     alike = [launch(error) for error in np.linspace(-0.02, 0.02, interval.NEIGHBOURS)]
     others = [launch(3.0, Resource.LATENCY, 0.2), launch(-3.0, Resource.ISSUE, 0.9)] * 20
-    table = Table.of([*others, *alike])
+    table = LaunchArrays.of([*others, *alike])
     monkeypatch.setattr(interval, "_table", lambda: table)
     low, high = interval_of(predicted(), find_device("h200"))
     assert exp(-0.02) < low / 20e-6 < 1 < high / 20e-6 < exp(0.02)

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.errors import InputError
-from analysis.hardware.machine_file import Entry, FitError
+from analysis.hardware.machine_file import FitError, MachineEntry
 from analysis.hardware.sm_constants import CONSTANTS, FOLDER, read_machine
 
 FILE = "sm_90.toml"
@@ -19,7 +19,7 @@ def changed(before, after):
 def test_a_machine_file_is_read():
     constants = read_machine(TEXT, FILE)
     assert constants == CONSTANTS["sm_90"]
-    assert constants.entries["launch_s"] == Entry(
+    assert constants.entries["launch_s"] == MachineEntry(
         value=2.7e-6,
         unit="s",
         kind="measured",

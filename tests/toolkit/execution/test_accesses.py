@@ -170,6 +170,23 @@ def test_a_block_reads_what_another_wrote_after_that_and_goes_on_then():
     assert (time[2], time[5]) == pytest.approx((0.05, 1.0))
 
 
+def test_lines_that_a_block_wrote_itself_are_in_l2_as_those_of_other_blocks():
+    accesses = np.array(
+        [
+            access(1, 0, 10, WRITE),
+            access(2, 0, 20, WRITE),
+            access(2, 0, 30, READ),  # its own sum
+            access(1, 1, 30, READ),  # that of the other block
+            access(3, 1, 40, READ),  # an input, which nobody wrote
+        ],
+        dtype=ACCESS,
+    )
+    found = exchange(accesses, 2)
+    assert found.lines.tolist() == [1, 2]
+    assert found.read.tolist() == [3]  # only this read waits for another block
+    assert found.bytes == 128
+
+
 def test_nothing_is_exchanged_where_blocks_read_other_sectors_of_a_line():
     written, read = access(2, 0, 9, WRITE, 0b0001), access(2, 1, 9, READ, 0b0010)
     assert exchange(np.array([written, read], dtype=ACCESS), 2) is None

@@ -176,6 +176,18 @@ def test_what_has_changed_is_named(cut_short, change, words):
     assert words in refusal(InputError, run, resume=replace(cut_short, **change))
 
 
+def test_what_was_not_known_of_a_device_when_a_run_began_does_not_stop_it(cut_short):
+    assert cut_short.device.tensor_flop_per_s is not None
+    device = replace(cut_short.device, tensor_flop_per_s=None, sources={})  # as before it was known
+    assert run(resume=replace(cut_short, device=device)).status == "complete"
+
+
+def test_a_changed_value_of_the_device_is_named(cut_short):
+    device = replace(cut_short.device, l2_bytes=1 << 20)
+    said = refusal(InputError, run, resume=replace(cut_short, device=device))
+    assert "l2_bytes of the device was 1048576, now it is 4194304" in said
+
+
 @pytest.mark.parametrize("variants", [VARIANTS[:2], [*VARIANTS, "vectorized"]])
 def test_another_list_of_variants_is_named(cut_short, variants):
     assert refusal(
