@@ -449,7 +449,7 @@ LIMITERS = (
             "A low occupancy is no fault by itself: it costs time where latency is exposed.",
         ),
         formula="warps that fit on an SM / warps that an SM has room for",
-        where="page: Launch and occupancy; terminal: `fits`",
+        where="page: Launch and occupancy; terminal: `occupancy`",
         guide="guide/05-tile-size.md#The limits of a block",
         also=("theoretical occupancy",),
     ),

@@ -172,7 +172,7 @@ _TOOLS = {
     "memcheck": "accesses out of bounds or misaligned",
     "racecheck": "accesses of two threads that nothing orders",
     "synccheck": "barriers that some threads never reach, masks of other lanes",
-    "initcheck": "reads of what nobody wrote",
+    "initcheck": "reads of memory that was never written",
 }
 
 

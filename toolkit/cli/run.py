@@ -12,6 +12,7 @@ from analysis.errors import InputError, ToolkitError, UnavailableError
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.launch_results import ResultOptions, check_apply
 from toolkit.cli.options import (
+    PREDICTION,
     TOP,
     Apply,
     Details,
@@ -41,7 +42,12 @@ def run(
     launch: RunOptions,
     save: Save = None,
     predict: Annotated[
-        bool, typer.Option("--predict/--no-predict", help="Say what the time is spent on, too.")
+        bool,
+        typer.Option(
+            "--predict/--no-predict",
+            help="Say what the time is spent on, too.",
+            rich_help_panel=PREDICTION,
+        ),
     ] = True,
     lines: Lines = True,
     top: Top = TOP,

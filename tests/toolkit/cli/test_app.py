@@ -124,11 +124,11 @@ def test_every_option_reaches_the_run(monkeypatch):
         ("--html absent/x.html", "cannot write absent/x.html: there is no folder "),
         ("--html same --record same", "cannot write the report to same: the record has that"),
         ("--html a/../same --record ./same", "cannot write "),
-        ("--executor gpu", "this machine has no NVIDIA driver: if it has"),
+        ("--executor gpu", "this machine has no NVIDIA driver (if it has"),
         (
             "--executor auto --counters",
             "--counters needs a GPU, and this run is simulated, no GPU is used: this machine has "
-            "no NVIDIA driver: if it has an NVIDIA GPU, install the driver: leave it out, "
+            "no NVIDIA driver (if it has an NVIDIA GPU, install the driver): leave it out, "
             "simulated counters are there without it",
         ),
         ("--counters", "--counters needs a GPU, and executor theory takes none: leave it out"),

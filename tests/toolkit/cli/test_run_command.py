@@ -56,7 +56,7 @@ def shown(command):
 
 def test_without_a_gpu_one_line_names_simulate():
     said = refused(f"run {LAUNCH}")
-    assert said.startswith("no GPU to measure on: this machine has no NVIDIA driver: ")
+    assert said.startswith("no GPU to measure on: this machine has no NVIDIA driver (")
     assert "`python -m toolkit simulate` predicts the time without a GPU" in said
 
 

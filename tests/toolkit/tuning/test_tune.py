@@ -40,7 +40,7 @@ def test_without_a_gpu_configurations_are_ranked_for_the_device_and_that_is_said
     found, heard = run(device="t4")
     assert found.device.key == "t4"
     assert heard == [
-        "ranked by prediction: no GPU is used: this machine has no NVIDIA driver: if it has an "
+        "ranked by prediction: no GPU is used: this machine has no NVIDIA driver (if it has an "
         "NVIDIA GPU, install the driver"
     ]
     shape = found.shapes[0]
