@@ -233,6 +233,12 @@ def _reason(record: Record) -> str:
 
     Of 'tiled needs sm_90: choose another device' it is 'needs sm_90'.
     """
-    parts = (record.reason or "no reason was kept").rstrip(".").split(": ")
-    why = parts[len(parts) == 3]
+    reason = (record.reason or "no reason was kept").rstrip(".")
+    match reason.split(": "):
+        case [_, why, _]:
+            pass
+        case [why, advice] if advice.startswith(("choose ", "take ")):
+            pass
+        case _:
+            why = reason
     return why.removeprefix(f"{record.label} ").removeprefix(f"{record.variant} ")

@@ -221,7 +221,10 @@ class _Axes:
             baseline = y + 20 + row * LINE_PX
             if baseline > self.base - 2:
                 baseline = y - 24 - row * LINE_PX
-            yield text(x, baseline, label, styles[kind], anchor="middle")
+            if kind is None:  # bold text is wider than `width_of`
+                yield text(self.right, baseline, label, styles[kind], anchor="end")
+            else:
+                yield text(x, baseline, label, styles[kind], anchor="middle")
 
 
 def _power(exponent: int) -> str:

@@ -48,8 +48,10 @@ class Commands(TyperGroup):
         try:
             code = run()
         except UsageError as error:
-            if type(error).__name__ != "NoArgsIsHelpError":  # the help is already printed
-                say(f" {usage_line(error)}", "bold red", lead="error:", console=err)
+            if type(error).__name__ == "NoArgsIsHelpError":
+                print(error.ctx.get_help(), file=sys.stderr)
+            else:
+                say(f" {usage_line(error)}", "bold red", lead="error:", indent=7, console=err)
             sys.exit(WRONG_USAGE)
         sys.exit(code or 0)
 

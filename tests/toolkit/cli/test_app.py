@@ -643,11 +643,24 @@ def test_help_has_an_example_that_is_valid(name, saved, monkeypatch):
 
 
 def test_help_shows_the_defaults():
-    shown = " ".join(re.sub("[│\n]", " ", invoke("profile --help").stdout).split())
+    shown = " ".join(invoke("profile --help").stdout.split())
     for default in ("4096", "the whole ladder", "the GPU of this machine, else h200", "random"):
-        assert f"[default: ({default})]" in shown
+        assert f"[default: {default}]" in shown
     assert "[default: profile.html]" in shown
-    assert "(both)" in invoke("list --help").stdout
+    assert "[default: both]" in invoke("list --help").stdout
+
+
+def test_help_has_its_options_in_groups_and_fits_80_columns():
+    for name in COMMANDS:
+        shown = invoke(f"{name} --help").stdout.splitlines()
+        assert max(map(len, shown)) <= 80
+        assert not any(mark in line for line in shown for mark in ("[]", "x>=", "default: ("))
+    shown = invoke("simulate --help").stdout
+    groups = ["Arguments", "Launch", "Compiler", "Execution on the CPU", "Prediction", "Results"]
+    assert re.findall(r"^(\w.*):$", shown, re.MULTILINE) == [*groups, "Remedies", "Options"]
+    assert "  f32[64,64]       buffer of random numbers with two axes" in shown
+    assert len(shown.splitlines()) <= 110
+    assert "Launch:" not in invoke("profile --help").stdout  # whose options are one list
 
 
 def test_no_command_is_wrong_usage_with_the_list_of_commands():

@@ -685,7 +685,8 @@ def test_the_basis_of_some_blocks_is_told():
     launch = "big.cu -g 1000 -b 32 -a f32[32000]"
     said = shown(f"{launch} --blocks 5")
     assert (
-        "\ncounted   5 of 1,000 blocks executed; 3 of 3 random blocks agree: up to 63% of" in said
+        "\ncounted   5 of 1,000 blocks executed; all 3 random ones among them agree: at most 63 % of"
+        in said
     )
     assert "Counters are estimates from 5 of 1,000 blocks" in said
     assert "per second" not in said  # of 5 blocks, the counters are of 1,000
@@ -979,7 +980,7 @@ def test_a_page_takes_no_place_of_another_file(more, said):
 
 def test_an_unknown_kernel_is_named_before_the_type_of_a_number():
     said = refused("simulate add.cu -g 1 -b 32 -k softmax -a 2048")
-    assert said == "unknown kernel 'softmax': choose one of add"
+    assert said == "unknown kernel 'softmax': the only one is 'add'"
     write("own.cu", '#include "other.cuh"\n' + ADD)
     write("other.cuh", "__global__ void softmax(float n) { if (n != 2048.0f) __trap(); }\n")
     said = refused("simulate own.cu -g 1 -b 32 -k soft -a 2048")

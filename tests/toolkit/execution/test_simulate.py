@@ -486,7 +486,7 @@ def test_where_blocks_differ_all_are_executed_from_the_start():
     some = launch(DIFFERS, x, grid=1000, block=32, blocks="representative")
     assert some.counters == everything.counters
     assert some.basis == (
-        "all 1,000 blocks executed: they depend on their index in another way than by comparisons"
+        "all 1,000 blocks executed: their counts depend on their index in a way that is not proved"
     )
     assert np.array_equal(some.outputs[0], everything.outputs[0])  # none was executed twice
 
@@ -494,14 +494,13 @@ def test_where_blocks_differ_all_are_executed_from_the_start():
 def test_a_number_of_blocks_is_executed_and_the_rest_estimated():
     x = floats(100 * 32)
     execution = launch(DIFFERS, x, grid=100, block=32, blocks=12)
-    assert execution.basis == (
-        "12 of 100 blocks executed; 7 of them were drawn at random and differ"
-    )
+    assert execution.basis == ("12 of 100 blocks executed; 7 random ones among them differ")
     exact = launch(DIFFERS, x, grid=100, block=32).counters[WARPS]
     assert execution.counters[WARPS] == pytest.approx(exact, rel=0.5)
     one_each = twice(**LAST_BLOCK_IS_PARTIAL, blocks=1)
     assert one_each.basis == (
-        "1 of 100 blocks executed; 1 of 1 random blocks agree: up to 95% of 100 may differ (95%)"
+        "1 of 100 blocks executed; all 1 random ones among them agree: at most 95 % of 100 differ "
+        "(95 % confidence)"
     )
 
 
@@ -531,7 +530,7 @@ def test_machine_code_that_is_none_is_refused(tmp_path):
     cubin = cubin_of(TWICE, "twice", "sm_80")
     for source, kernel, message in (
         (cubin, "other", "the cubin is of kernel twice, not of other"),
-        (cubin.image, "other", "unknown kernel 'other': choose one of twice"),
+        (cubin.image, "other", "unknown kernel 'other': the only one is 'twice'"),
         (b"nothing", "twice", "the machine code is not a cubin: it is not an ELF file"),
     ):
         assert refusal(InputError, launch, source, kernel=kernel) == message
