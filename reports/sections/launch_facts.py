@@ -152,7 +152,7 @@ def error_sentence(report: LaunchReport) -> str:
 
 
 def measured_sentence(report: LaunchReport) -> str:
-    """'median of 100 launches and its 95 % interval; the predicted time is 6.0 % less'.
+    """'median of 100 launches and its 95 % interval; the predicted time is 6.0 % shorter'.
 
     Empty without a measurement.
     """
@@ -163,7 +163,7 @@ def measured_sentence(report: LaunchReport) -> str:
     if report.predicted is None:
         return told
     error = report.predicted.time_s / report.measured_s - 1
-    how = "more" if error > 0 else "less"
+    how = "longer" if error > 0 else "shorter"
     return f"{told}; the predicted time is {text.percent(abs(error))} {how}"
 
 

@@ -215,12 +215,12 @@ def test_a_page_of_another_profile_is_not_replaced_without_a_word():
     other = invoke("profile --executor theory --shape 64 --variant tiled")
     note = other.stderr.splitlines()[0]
     assert note.startswith(
-        "note: profile.html was of another profile, and is replaced; this repeats it: "
+        "note: profile.html held another profile and is replaced; to repeat that one: "
     )
     assert note.endswith("--seed 2")
     Path("profile.json").unlink()
     alone = invoke(f"profile {THEORY}")
-    assert alone.stderr.startswith("note: profile.html was there already, and is replaced\n")
+    assert alone.stderr.startswith("note: profile.html existed and is replaced\n")
 
 
 @pytest.mark.parametrize("broken", ["reports.render", "toolkit.store.profile_json.dumps"])

@@ -74,7 +74,7 @@ def test_the_measured_time_is_first_and_the_prediction_explains_it(h100):
     predicted = float(re.search(r"([\d.]+) µs \([^)]*\) predicted", first)[1])
     assert float(unexplained[1]) == pytest.approx(40 - predicted, abs=0.1)
     assert re.search(
-        r"^measured +median of 20 launches and its 95 % interval; .* less$", text, re.MULTILINE
+        r"^measured +median of 20 launches and its 95 % interval; .* shorter$", text, re.MULTILINE
     )
     assert len(rest) + 3 <= 45
 
