@@ -272,7 +272,7 @@ def test_without_a_source_sizes_are_checked():
     cubin = cubin_of(TWICE, "twice", "sm_86")
     array = floats(4)
     for arguments, message in (
-        ([array], "twice takes 2 arguments, 1 was given"),
+        ([array], "twice takes 2 arguments (8 bytes, 4 bytes), 1 was given"),
         ([array, np.int64(4)], "argument 1 of twice is int64 4 of 8 bytes: the kernel's parameter"),
         ([array, array], "argument 1 of twice is an array, which is passed as a pointer of 8 b"),
         ([np.int32(4), np.int32(4)], "argument 0 of twice is int32 4 of 4 bytes: the kernel's par"),
@@ -366,7 +366,7 @@ def test_more_blocks_than_memory_has_room_for_are_refused(monkeypatch):
     monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 10**9)
     said = refused(grid=2**31 - 1, blocks="representative")
     assert said == (  # 48 B of each
-        "twice: records of 2,147,483,647 blocks take 103.1 GB on the host, 1.0 GB are free: "
+        "twice: records of 2,147,483,647 blocks take 103 GB on the host, 1.0 GB are free: "
         "launch fewer blocks, or execute a number of them, such as 100 (--blocks 100)"
     )
     found = launch("__global__ void k() {}", grid=2**31 - 1, blocks=40)
