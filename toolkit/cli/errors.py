@@ -40,7 +40,7 @@ def one_line_errors(
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """End the command with a message and an exit code."""
-    say(f" {message}", "bold red", lead="error:", indent=7, console=err)
+    say(f" {message}", "bold red", lead="error:", console=err)
     raise typer.Exit(code)
 
 

@@ -34,9 +34,9 @@ def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
     """The answer on one launch in at most 45 lines; the `top` source lines, None for none."""
     execution = simulated.execution
     first, *rest = execution.verdict.splitlines()
-    say(first, "bold")
+    say(first, "bold", indent=0)
     for line in rest:
-        say(line)
+        say(line, indent=0)
     for one in filter(None, [execution.resources.note, *execution.notes]):
         note(one)
     print_remedies(simulated.remedies)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.errors import InputError, ToolkitError, UnavailableError
+from analysis.errors import InputError, LaunchError, ToolkitError, UnavailableError
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.launch_results import ResultOptions, check_apply
 from toolkit.cli.options import (
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from analysis.devices import Device
-    from toolkit.cli.call import SimulatedCall
+    from toolkit.cli.call import Call, SimulatedCall
     from toolkit.gpu.sampling import Sampling
+    from toolkit.launch.launch import Execution
     from toolkit.machine_code.kernel_source import Source
 
 
@@ -96,7 +97,7 @@ def run(
                 time_limit_s=launch.seconds,
                 max_samples=launch.samples,
             )
-            found = SimulatedCall(call=call, execution=call.measure(compiled, sampling))
+            found = SimulatedCall(call=call, execution=_measured(call, compiled, sampling))
             if predict:
                 found = _explained(found, compiled)
             if predict and remedies:
@@ -124,6 +125,18 @@ def _gpu() -> Device:
         raise UnavailableError(
             f"no GPU to measure on: {error} (`python -m toolkit simulate` predicts the time "
             "without a GPU)"
+        ) from None
+
+
+def _measured(call: Call, compiled: Future[Source], sampling: Sampling) -> Execution:
+    """The launch, measured. Raises LaunchError, with a remedy for a fault of the kernel."""
+    try:
+        return call.measure(compiled, sampling)
+    except LaunchError as error:
+        if not str(error).endswith("was encountered"):  # as the driver's words for faults end
+            raise
+        raise LaunchError(
+            f"{error}: `python -m toolkit check` names the line, without a GPU"
         ) from None
 
 

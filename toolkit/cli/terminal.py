@@ -23,14 +23,15 @@ STATUS_STYLES = {"right": "green", "skipped": "yellow", "failed": "bold red"}
 
 
 def say(
-    text: str, style: str = "", *, lead: str = "", indent: int = 0, console: Console = out
+    text: str, style: str = "", *, lead: str = "", indent: int | None = None, console: Console = out
 ) -> None:
     """Print text; the style is that of `lead` if there is one. Nothing in it is markup.
 
-    On a terminal, a line that is too long ends between words and is continued behind `indent`
-    spaces. In a file it stays whole, so that it can be searched.
+    With an `indent`, a line that is too long for the terminal ends between words and is continued
+    behind so many spaces. Without one, and in a file, it stays whole: a command in it can be
+    copied, and the line can be searched.
     """
-    if console.is_terminal:
+    if indent is not None and console.is_terminal:
         text = _wrapped(lead + text, console.width, indent).removeprefix(lead)
     shown = Text.assemble((lead, style), text) if lead else Text(text, style)
     console.print(shown, soft_wrap=True)

@@ -51,7 +51,7 @@ class Commands(TyperGroup):
             if type(error).__name__ == "NoArgsIsHelpError":
                 print(error.ctx.get_help(), file=sys.stderr)
             else:
-                say(f" {usage_line(error)}", "bold red", lead="error:", indent=7, console=err)
+                say(f" {usage_line(error)}", "bold red", lead="error:", console=err)
             sys.exit(WRONG_USAGE)
         sys.exit(code or 0)
 

@@ -163,7 +163,8 @@ def test_two_documents_are_compared_by_their_measured_times(h100):
 def test_a_fault_is_one_line(h100):
     h100.product = lambda launch: launch.cuda.fault()
     assert refused(f"run {LAUNCH}") == (
-        "transpose: cuCtxSynchronize failed: an illegal memory access was encountered"
+        "transpose: cuCtxSynchronize failed: an illegal memory access was encountered: "
+        "`python -m toolkit check` names the line, without a GPU"
     )
 
 
