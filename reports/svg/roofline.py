@@ -196,9 +196,9 @@ class _Axes:
             (at, ", ".join(level.name for level in group), any(one.is_hot for one in group))
             for at, group in zip(middle, groups, strict=True)
         ]
-        styles = {True: "cost b", False: ""}
+        styles: dict[bool | None, str] = {True: "cost b", False: "", None: "b"}
         if y - self.at_y(self.shown.peak) < 2 * LINE_PX:
-            yield from self._below([*labels, (self.right, rate, None)], y, styles | {None: "b"})
+            yield from self._below([*labels, (self.right, rate, None)], y, styles)
             return
         is_left = max(middle) + RADIUS > self.right - rate_px - 8
         at, anchor = (self.left + 4, "start") if is_left else (self.right, "end")

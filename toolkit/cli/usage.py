@@ -68,8 +68,9 @@ class PlainCommand(TyperCommand):
             heading = _heading(one)
             if len(ungrouped) > 1 and heading != ARGUMENTS:  # more than --help
                 heading = OTHER_OPTIONS
-            name, about = one.get_help_record(ctx)
-            groups.setdefault(heading, []).append((name, _plain(about)))
+            if (record := one.get_help_record(ctx)) is not None:
+                name, about = record
+                groups.setdefault(heading, []).append((name, _plain(about)))
         for heading, rows in groups.items():
             with formatter.section(heading):
                 formatter.write_dl(rows)
