@@ -123,10 +123,13 @@ def points(shape: TunedShape) -> Iterator[str]:
     yield shape.method
     removed = sum(one.configurations for one in shape.exclusions)
     stages = Counter(one.status for one in shape.candidates)
-    yield (
-        f"{text.count(shape.combinations)} combinations of values, {text.count(removed)} violate "
-        f"a constraint, {stages['left out']} left out, {stages['failed']} failed"
-    )
+    numbers = {
+        "violate a constraint": removed,
+        "left out": stages["left out"],
+        "failed": stages["failed"],
+    }
+    told = [f"{text.count(number)} {what}" for what, number in numbers.items() if number]
+    yield ", ".join([f"{text.count(shape.combinations)} combinations of values", *told])
     swept = [one for one in shape.candidates if one.swept]
     if swept:
         known = sum(one.swept.from_cache for one in swept if one.swept)
