@@ -155,7 +155,7 @@ def test_figures_of_a_profile_have_names(found):
         ({"name": "laddr"}, "unknown figure 'laddr': did you mean 'ladder'?"),
         (
             {"name": "ladder", "shape": 4096},
-            "unknown shape '4096x4096x4096': the only one is '256x256x256'",
+            "unknown shape '4096x4096x4096': choose one of 256x256x256",
         ),
         ({"name": "ladder", "variant": "tile"}, "unknown variant 'tile': did you mean 'tiled'?"),
     ],
