@@ -47,6 +47,8 @@ class UnknownNameError(InputError):
             f"did you mean {' or '.join(map(repr, nearest))}? (known: {all_of_them})"
             if nearest
             else f"choose one of {all_of_them}"
+            if len(known) > 1
+            else f"the only one is {all_of_them!r}"
         )
         super().__init__(f"unknown {kind} {shortened(name)!r}: {remedy}")
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[kMGTP]?FLOP/s|[kMG]?B)(?!\w))")
+
+
+def unbroken(sentence: str) -> str:
+    """The sentence, with numbers that stay on one line with their units."""
+    return _NUMBER_AND_UNIT.sub("\N{NO-BREAK SPACE}", sentence)
 
 
 @cache
@@ -16,4 +24,5 @@ def template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = unbroken
     return environment.get_template(name)

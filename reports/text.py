@@ -64,6 +64,11 @@ def three_digits(value: float) -> str:
     return _significant(value, 3)
 
 
+def decimals(value: float) -> int:
+    """Decimals of `three_digits`, for numbers that stand below each other and are summed."""
+    return len(three_digits(value).partition(".")[2])
+
+
 def per_each(value: float) -> str:
     """A count per something to three digits, without trailing zeros: '32', '3.15'."""
     shown = _significant(value, 3)

@@ -17,7 +17,7 @@ lane      0    1    2    3  ...  31
 address   0    4    8   12  ... 124   4 sectors of 32 bytes
 address   0  128  256  384  ...       32 sectors"""
 _BANKS = """\
-tile[32][32]: tile[lane][0] is at word 32 * lane: bank 0 for all, 32 wavefronts
+tile[32][32]: tile[lane][0] is word 32 * lane: bank 0 for all, 32 wavefronts
 tile[32][33]: tile[lane][0] is at word 33 * lane: bank = lane,     1 wavefront"""
 
 
@@ -449,7 +449,7 @@ LIMITERS = (
             "A low occupancy is no fault by itself: it costs time where latency is exposed.",
         ),
         formula="warps that fit on an SM / warps that an SM has room for",
-        where="page: Launch and occupancy; terminal: `fits`",
+        where="page: Launch and occupancy; terminal: `occupancy`",
         guide="guide/05-tile-size.md#The limits of a block",
         also=("theoretical occupancy",),
     ),

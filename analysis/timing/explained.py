@@ -170,10 +170,9 @@ def _own(constants: SmConstants, own: OwnConstants) -> str:
 def basis_of(sm: ModelledSm) -> str:
     """Text that states the replayed blocks, and the clock if it is not the boost clock."""
     numbers = " and ".join(f"{n:,}" for n in sm.numbers_of_blocks)
-    found = (
-        f"replayed on a model of one SM: {numbers} of its {_many(sm.blocks, 'block')}"
-        f"{sm.work.sample.how}, {sm.resident} at a time"
-    )
+    of = f"{numbers} of its {sm.blocks:,} blocks" if sm.blocks > 1 else "its only block"
+    at_once = f", {sm.resident} resident at once" if sm.blocks > 1 else ""
+    found = f"replayed on a model of one SM: {of}{sm.work.sample.how}{at_once}"
     if sm.clock_hz == sm.device.boost_clock_hz:
         return found
     return (

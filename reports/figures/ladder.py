@@ -197,7 +197,7 @@ def _bars(shown: Rows, at: RowPlace) -> Iterator[style.Part]:
     gains = [change if change and change > 0 else None for change in changes]
     bases = [row.before or 0.0 for row in shown.rungs]
     if any(gains):
-        yield _bar(shown, at, "of it gained by this rung", gains, bases, is_filled, "bard")
+        yield _bar(shown, at, "gained over the rung before", gains, bases, is_filled, "bard")
     losses = [-change if change and change < 0 else None for change in changes]
     if any(losses):
         yield _bar(

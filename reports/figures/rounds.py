@@ -11,7 +11,7 @@ from reports import ladder, style, text
 from reports.ladder import View
 
 TITLE = "Samples round by round"
-READING = "Samples that rise where the clock falls are those of a throttled GPU."
+READING = "Where the clock falls while times rise, the GPU was throttled."
 
 # Field of a GPU's state, name, unit, how it is written
 State = tuple[str, str, str, Callable[[float | None], str]]

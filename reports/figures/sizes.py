@@ -42,7 +42,7 @@ def figure(
         return style.empty(title, "No square product has a rate, predicted or measured.")
     sizes = sorted({point.n for _, _, points in curves for point in points})
     if len(sizes) == 1:
-        return style.empty(title, "Only one square size has a rate: profile further ones.")
+        return style.empty(title, "Only one square size has a rate: profile more sizes (--shape).")
     return style.figure(
         title,
         [_curve(*one, chosen) for one in curves],

@@ -170,9 +170,9 @@ def _excerpt(finding: CheckFinding, report: CheckReport) -> list[ExcerptLine]:
 
 _TOOLS = {
     "memcheck": "accesses out of bounds or misaligned",
-    "racecheck": "accesses of two threads that nothing orders",
-    "synccheck": "barriers that some threads never reach, masks of other lanes",
-    "initcheck": "reads of what nobody wrote",
+    "racecheck": "accesses of two threads without synchronization between them",
+    "synccheck": "barriers that some threads never reach, warp masks that name the wrong lanes",
+    "initcheck": "reads of memory that was never written",
 }
 
 

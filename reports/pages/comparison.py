@@ -160,7 +160,7 @@ def _of_predicted_times(comparison: RunComparison) -> str:
             parts.append(f"{len(own)} {words} ({_names(own, comparison, factors=True)})")
     others = [pair for pair, found in shifts if found.is_worse is None and is_changed(pair)]
     if others:
-        parts.append(f"{len(others)} limited otherwise ({_names(others, comparison)})")
+        parts.append(f"{len(others)} with another limiter ({_names(others, comparison)})")
     return f"Predicted times: {len(compared)} compared: {', '.join(parts) or 'no change'}."
 
 
@@ -184,7 +184,7 @@ def _of_counts(comparison: RunComparison) -> str:
         *(key for key in comparison.only_before if key.has_counts),
     ]
     if lost:
-        parts.append(f"lost: {_names(lost, comparison)}")
+        parts.append(f"counted before only: {_names(lost, comparison)}")
     return f"Counts: {'; '.join(parts)}."
 
 
@@ -224,7 +224,10 @@ def remarks(comparison: RunComparison) -> tuple[str, ...]:
     return (
         *comparison.notes,
         *comparison.estimated,
-        *_grouped(((p, f"lost: {lost}") for p in comparison.pairs for lost in p.lost), comparison),
+        *_grouped(
+            ((p, f"counted before only: {lost}") for p in comparison.pairs for lost in p.lost),
+            comparison,
+        ),
         *_grouped(((p, note) for p in comparison.pairs for note in p.notes), comparison),
         *_only(comparison.only_before, "first"),
         *_only(comparison.only_after, "second"),

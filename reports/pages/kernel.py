@@ -413,11 +413,11 @@ def _lines_sentence(report: LaunchReport) -> str:
     told = f"The {MOST_ROWS} most expensive of {number:,} lines. " if number > MOST_ROWS else ""
     predicted = report.predicted
     if predicted is None or not predicted.lines:
-        return told + "Values are per request; an ideal stands in brackets where it is less."
+        return told + "Values are per request. Brackets hold the ideal where it is lower."
     left_s = sum(one.time_s for one in predicted.lines if one.line is None)
     return (
-        f"{told}The cost of a line is what the time falls by without it; "
-        f"{text.predicted_seconds(left_s)} are of no line."
+        f"{told}The cost of a line: how much shorter the launch would be without it. "
+        f"{text.predicted_seconds(left_s)} belong to no line."
     )
 
 

@@ -93,7 +93,7 @@ def _predicted_s(one: Candidate) -> float | None:
 
 
 _TIMES: dict[str, Callable[[Candidate], float | None]] = {
-    "measured in the final": _final_s,
+    "measured in the final round": _final_s,
     "measured in the sweep": _swept_s,
     "predicted": _predicted_s,
 }
@@ -114,7 +114,7 @@ def lead(tuning: Tuning, shape: TunedShape) -> str:
         return f"{tuning.variant} {where}: {settings(best)} should be fastest, {should} ({grade})"
     best, *others = shape.winners
     tied = [settings(one) for one in others]
-    beside = f"; tied with it: {text.listing(tied)}" if tied else "; nothing ties with it"
+    beside = f"; tied with it: {text.listing(tied)}" if tied else "; no other is tied with it"
     return f"{tuning.variant} {where}: {settings(best)} takes {_measured(best).text}{beside}"
 
 
@@ -123,10 +123,13 @@ def points(shape: TunedShape) -> Iterator[str]:
     yield shape.method
     removed = sum(one.configurations for one in shape.exclusions)
     stages = Counter(one.status for one in shape.candidates)
-    yield (
-        f"{text.count(shape.combinations)} combinations of values, {text.count(removed)} violate "
-        f"a constraint, {stages['left out']} left out, {stages['failed']} failed"
-    )
+    numbers = {
+        "violate a constraint": removed,
+        "left out": stages["left out"],
+        "failed": stages["failed"],
+    }
+    told = [f"{text.count(number)} {what}" for what, number in numbers.items() if number]
+    yield ", ".join([f"{text.count(shape.combinations)} combinations of values", *told])
     swept = [one for one in shape.candidates if one.swept]
     if swept:
         known = sum(one.swept.from_cache for one in swept if one.swept)

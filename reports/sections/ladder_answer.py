@@ -200,21 +200,22 @@ def left_out(rows: Rows) -> Iterator[str]:
     """Sentences on rungs that select others, and on those that did not run."""
     for label, other in rows.same.items():
         row = rows.row(other)
-        yield f"{label} is {f'rung {row.record.rung}' if row else other} at this size."
+        yield f"{label} chooses {f'rung {row.record.rung}' if row else other} at this size."
     reasons: dict[str, list[str]] = defaultdict(list)
     for record in rows.missing:
         if record.status == "skipped":
             reasons[_reason(record)].append(record.label)
     for why, labels in reasons.items():
-        yield f"Not run: {ladder.named(labels, rows.view.records)} ({why})."
+        said = why.replace("needs ", "need ", 1) if len(labels) > 1 else why
+        yield f"Not run: {ladder.named(labels, rows.view.records)} ({said})."
 
 
 def on_host(rows: Rows) -> Iterator[str]:
-    """A sentence for each reference that ran on the CPU: 'cpu: 61.5 GFLOP/s on the host.'"""
+    """A sentence for each reference that ran on the CPU: 'The host's cpu reaches 61.5 GFLOP/s.'"""
     for record in rows.view.records:
         measured = record.trusted
         if measured and measured.clock == "host clock":
-            yield f"{record.label}: {text.flop_per_s(measured.flop_per_s)} on the host."
+            yield f"The host's {record.label} reaches {text.flop_per_s(measured.flop_per_s)}."
 
 
 def failures(rows: Rows) -> Iterator[str]:
@@ -228,7 +229,16 @@ def failures(rows: Rows) -> Iterator[str]:
 
 
 def _reason(record: Record) -> str:
-    """Reason why a record has no result; of 'what: why: what to do', why."""
-    reason = record.reason or "no reason was kept"
-    parts = reason.split(": ")
-    return (parts[1] if len(parts) == 3 else reason).rstrip(".")
+    """Reason why a record has no result, without its rung and without what to do about it.
+
+    Of 'tiled needs sm_90: choose another device' it is 'needs sm_90'.
+    """
+    reason = (record.reason or "no reason was kept").rstrip(".")
+    match reason.split(": "):
+        case [_, why, _]:
+            pass
+        case [why, advice] if advice.startswith(("choose ", "take ")):
+            pass
+        case _:
+            why = reason
+    return why.removeprefix(f"{record.label} ").removeprefix(f"{record.variant} ")

@@ -47,10 +47,11 @@ def occupancy_sentence(report: LaunchReport) -> str:
     share = text.three_digits(100 * found.fraction)
     number = waves(geometry.blocks, device, found)
     blocks = text.many(geometry.blocks, "block")
+    ending = "s" if geometry.blocks == 1 else ""
     filled = (
-        f"{blocks} make {text.three_digits(number)} waves on {device.sm_count} SMs."
+        f"{blocks} make{ending} {text.three_digits(number)} waves on {device.sm_count} SMs."
         if number >= 1
-        else f"{blocks} fill {text.three_digits(100 * number)} % of one wave on "
+        else f"{blocks} fill{ending} {text.three_digits(100 * number)} % of one wave on "
         f"{device.sm_count} SMs."
     )
     return (
@@ -145,13 +146,13 @@ def error_sentence(report: LaunchReport) -> str:
     if alike is None:
         return error_short(report)
     return (
-        f"mean error {text.percent(alike.mean_error)} of {alike.launches} held-out launches on "
-        f"this GPU whose limiter is {alike.limiter}"
+        f"mean error {text.percent(alike.mean_error)} on {alike.launches} held-out launches of "
+        f"this GPU that {alike.limiter} limits"
     )
 
 
 def measured_sentence(report: LaunchReport) -> str:
-    """'median of 100 launches and its 95 % interval; the predicted time is 6.0 % less'.
+    """'median of 100 launches and its 95 % interval; the predicted time is 6.0 % shorter'.
 
     Empty without a measurement.
     """
@@ -162,7 +163,7 @@ def measured_sentence(report: LaunchReport) -> str:
     if report.predicted is None:
         return told
     error = report.predicted.time_s / report.measured_s - 1
-    how = "more" if error > 0 else "less"
+    how = "longer" if error > 0 else "shorter"
     return f"{told}; the predicted time is {text.percent(abs(error))} {how}"
 
 
@@ -181,7 +182,8 @@ def trust_sentence(report: LaunchReport) -> str:
     measured_on = list(dict.fromkeys(DEVICES[one.device].name for one in known))
     here = "this GPU" if measured_on == [device.name] else text.listing(measured_on)
     own = "" if predicted.is_fitted else " The constants were not fitted on such a device."
-    none = "" if errors_alike(report) else f" {NONE_ALIKE[0].upper()}{NONE_ALIKE[1:]}."
+    is_alike = predicted.interval_s or errors_alike(report)
+    none = "" if is_alike else f" {NONE_ALIKE[0].upper()}{NONE_ALIKE[1:]}."
     return f"Predictions were compared with measured times of {here}.{own}{none}"
 
 

@@ -84,8 +84,8 @@ def busy_sentence(report: LaunchReport) -> str:
     unit, share = next(iter(shares.items()))
     name = UNITS.get(unit, str(unit))
     if share < LEAST_BUSY:
-        return f"{name} is busiest, {_percent(share)} % of the time: nothing is near its limit."
-    return f"{name} is nearest to its limit: busy {_percent(share)} % of the time."
+        return f"Nothing is near its limit. Busiest: {name}, {_percent(share)} % of the time."
+    return f"Nearest to its limit: {name}, busy {_percent(share)} % of the time."
 
 
 def _percent(share: float) -> str:

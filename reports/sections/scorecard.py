@@ -108,7 +108,7 @@ def _verdict(found: Sequence[Score], grade: str) -> str:
 def _against(found: Sequence[Score], grade: str) -> str:
     measured = [one for one in found if one.measured is not None and _is_compared(one)]
     if not measured:
-        return "Simulated against closed forms, for nothing was counted by hardware"
+        return "Simulated against closed forms: the hardware counted nothing"
     predicted = "Simulated" if any(one.simulated is not None for one in measured) else "Closed form"
     return f"{predicted} against the hardware's counters ({grade})"
 

@@ -11,7 +11,7 @@ from reports.svg.drawing import NARROW, rect, svg, text, two, width_of
 
 WIDE = 600
 ROW_PX, BAR_PX = 30, 15
-LEAST_NAMES_PX, VALUES_PX = 148, 52
+LEAST_NAMES_PX, LEAST_VALUES_PX = 148, 52
 GAP_PX = 10
 
 
@@ -35,7 +35,8 @@ def _drawing(rows: Sequence[Bar], label: str, width: int) -> Markup:
 
 def _drawn(rows: Sequence[Bar], width: int) -> Iterator[Markup]:
     names_px = max(LEAST_NAMES_PX, *(width_of(one.name) + GAP_PX for one in rows))
-    room = width - names_px - VALUES_PX
+    values_px = max(LEAST_VALUES_PX, *(width_of(one.value) + GAP_PX for one in rows))
+    room = width - names_px - values_px
     for place, one in enumerate(rows):
         y = place * ROW_PX + 4
         is_hot = one.class_ == "c0"

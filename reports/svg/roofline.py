@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import atan2, ceil, degrees, floor, log10
+from math import atan2, ceil, cos, degrees, floor, log10
 
 from markupsafe import Markup
 
@@ -128,7 +128,8 @@ class _Axes:
         yield path("rf", f"M{number(left)} {number(peak_y)}H{number(self.right)}")
         yield text(self.right, peak_y - 7, shown.peak_label, "b", anchor="end")
         x0, _, y0, _ = self.decades
-        for level in shown.levels:
+        order = sorted(shown.levels, key=lambda level: -level.bytes_per_s)
+        for above, level in zip([None, *order[:-1]], order, strict=True):
             slope = level.bytes_per_s / shown.per_bytes
             x = max(10.0**x0, 10.0**y0 * shown.scale / slope)
             start, end = (
@@ -136,16 +137,32 @@ class _Axes:
                 (self.at_x(ridges[level.name]), peak_y),
             )
             yield path("rf", f"M{_point(start)}L{_point(end)}")
-            yield self._roof_label(level, start, end)
+            yield self._roof_label(level, above, start, end)
 
     def _roof_label(
-        self, level: RooflineLevel, start: tuple[float, float], end: tuple[float, float]
+        self,
+        level: RooflineLevel,
+        above: RooflineLevel | None,
+        start: tuple[float, float],
+        end: tuple[float, float],
     ) -> Markup:
-        angle = -degrees(atan2(start[1] - end[1], end[0] - start[0]))
+        """The name along a roof: above it, or below it where the next roof is too close."""
+        slope = atan2(start[1] - end[1], end[0] - start[0])
         x, y = (a + 0.6 * (b - a) for a, b in zip(start, end, strict=True))
         label = level.name if self.is_narrow else f"{level.name}  {level.bandwidth}"
-        turned = f"translate({number(x)} {number(y)}) rotate({number(angle)}) translate(0 -6)"
+        is_close = above is not None and cos(slope) * self._between(above, level) < LINE_PX
+        shift = 15 if is_close else -6
+        turned = (
+            f"translate({number(x)} {number(y)}) rotate({number(-degrees(slope))}) "
+            f"translate(0 {shift})"
+        )
         return element("text", label, transform=turned, text_anchor="middle")
+
+    def _between(self, above: RooflineLevel, below: RooflineLevel) -> float:
+        """Vertical distance of two roofs in px."""
+        return self.at_y(below.bytes_per_s * self.shown.scale) - self.at_y(
+            above.bytes_per_s * self.shown.scale
+        )
 
     def _points(self) -> Iterator[Markup]:
         shown, y = self.shown, self.at_y(self.shown.rate)
@@ -169,25 +186,45 @@ class _Axes:
         return self.at_x(self.shown.x(level))
 
     def _labels(self, groups: Sequence[Sequence[RooflineLevel]], y: float) -> Iterator[Markup]:
-        """The rate above its line, and names below the points, in as many lines as they need."""
-        ends = [self.left - 8.0] * (len(groups) + 1)
+        """Names below the points, in as many lines as they need, and the rate above its line.
+
+        Near the peak the rate is one of the labels below.
+        """
         middle = [self._x(group[0]) for group in groups]
-        rate_px = width_of(self.shown.rate_label)
-        is_near_peak = y - self.at_y(self.shown.peak) < 2 * LINE_PX
-        is_left = is_near_peak or max(middle) + RADIUS > self.right - rate_px - 8
+        rate, rate_px = self.shown.rate_label, width_of(self.shown.rate_label)
+        labels = [
+            (at, ", ".join(level.name for level in group), any(one.is_hot for one in group))
+            for at, group in zip(middle, groups, strict=True)
+        ]
+        styles: dict[bool | None, str] = {True: "cost b", False: "", None: "b"}
+        if y - self.at_y(self.shown.peak) < 2 * LINE_PX:
+            yield from self._below([*labels, (self.right, rate, None)], y, styles)
+            return
+        is_left = max(middle) + RADIUS > self.right - rate_px - 8
         at, anchor = (self.left + 4, "start") if is_left else (self.right, "end")
-        yield text(at, y - 8, self.shown.rate_label, "b", anchor=anchor)
-        for group, of_points in zip(groups, middle, strict=True):
-            label = ", ".join(level.name for level in group)
+        yield text(at, y - 8, rate, "b", anchor=anchor)
+        yield from self._below(labels, y, styles)
+
+    def _below(
+        self,
+        labels: Sequence[tuple[float, str, bool | None]],
+        y: float,
+        styles: Mapping[bool | None, str],
+    ) -> Iterator[Markup]:
+        """Labels near their places on a line, each in the first row in which it has room."""
+        ends = [self.left - 8.0] * (len(labels) + 1)
+        for place, label, kind in labels:
             half = width_of(label) / 2
-            x = min(max(of_points, self.left + half), self.right - half)
-            line = next(n for n, end in enumerate(ends) if x - half > end + 4)
-            ends[line] = x + half
-            is_hot = any(level.is_hot for level in group)
-            baseline = y + 20 + line * LINE_PX
+            x = min(max(place, self.left + half), self.right - half)
+            row = next(n for n, end in enumerate(ends) if x - half > end + 4)
+            ends[row] = x + half
+            baseline = y + 20 + row * LINE_PX
             if baseline > self.base - 2:
-                baseline = y - 24 - line * LINE_PX
-            yield text(x, baseline, label, "cost b" if is_hot else "", anchor="middle")
+                baseline = y - 24 - row * LINE_PX
+            if kind is None:  # bold text is wider than `width_of`
+                yield text(self.right, baseline, label, styles[kind], anchor="end")
+            else:
+                yield text(x, baseline, label, styles[kind], anchor="middle")
 
 
 def _power(exponent: int) -> str:

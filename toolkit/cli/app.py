@@ -7,7 +7,6 @@ the remedy; 2 wrong usage; 3 a comparison found what it was to look for.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable
 from inspect import cleandoc
@@ -29,7 +28,7 @@ from toolkit.cli.report import report
 from toolkit.cli.run import run
 from toolkit.cli.simulate import simulate
 from toolkit.cli.tune import tune
-from toolkit.cli.usage import Commands
+from toolkit.cli.usage import Commands, PlainCommand
 
 # The files of commands import what is heavy inside functions: --help answers at once.
 
@@ -39,6 +38,7 @@ app = typer.Typer(
     help="Profile and explain CUDA kernels, with or without a GPU.",
     epilog="Start with: python -m toolkit profile",
     no_args_is_help=True,
+    rich_markup_mode=None,
     # a shell completes the first word of a line, and that must not be `python`
     add_completion=Path(sys.argv[0]).stem == "gemm-ladder",
     pretty_exceptions_enable=False,
@@ -59,14 +59,12 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
-def _help(command: Callable[..., None]) -> str:
-    """The docstring of a command, with lines that end inside a sentence joined to the next one."""
-    return re.sub(r"(?<=[^.:\n])\n(?=\S)", " ", cleandoc(command.__doc__ or ""))
-
-
 for example, command in COMMANDS.items():
     app.command(
-        example.split()[0], help=_help(command), epilog=f"Example: python -m toolkit {example}"
+        example.split()[0],
+        cls=PlainCommand,
+        help=cleandoc(command.__doc__ or ""),
+        epilog=f"Example: python -m toolkit {example}",
     )(command)
 
 

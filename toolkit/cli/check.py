@@ -11,7 +11,7 @@ import typer
 from toolkit import __version__
 from toolkit.cli.errors import FAILED, one_line_errors
 from toolkit.cli.launch_results import check_page
-from toolkit.cli.options import LaunchOptions, Page, takes_options
+from toolkit.cli.options import RESULTS, LaunchOptions, Page, takes_options
 from toolkit.cli.output import print_json, write
 from toolkit.cli.printed import print_printed
 from toolkit.cli.terminal import note, say
@@ -28,7 +28,12 @@ def check(
     launch: LaunchOptions,
     html: Page = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print what was found as JSON instead of lines.")
+        bool,
+        typer.Option(
+            "--json",
+            help="Print what was found as JSON instead of lines.",
+            rich_help_panel=RESULTS,
+        ),
     ] = False,
 ) -> None:
     """Say what is wrong with a kernel, with no GPU: the tools of compute-sanitizer, on the CPU.
@@ -78,7 +83,7 @@ def print_checked(checked: Checked) -> None:
     print_printed(checked.printed)
     for finding in checked.findings:
         times = f" ({finding.times:,} times)" if finding.times > 1 else ""
-        say(f" {finding.message}{times}", "bold red", lead=f"{finding.tool}:")
+        say(f" {finding.message}{times}", "bold red", lead=f"{finding.tool}:", indent=2)
     for one in checked.notes:
         note(one)
     style = "bold red" if checked.findings else "green"

@@ -103,7 +103,7 @@ def print_comparison(comparison: RunComparison) -> None:
     first, *rest = found.sentences
     say(first, {True: COST, False: GAIN, None: "bold"}[found.is_worse])
     for sentence in rest:
-        say(sentence)
+        say(sentence, indent=0)
     say(f"  {found.before}", "dim", lead="first:")
     say(f" {found.after}", "dim", lead="second:")
     for setting in found.settings:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.metrics import is_arithmetic
 from analysis.records.source_lines import AccessTotal, distinct_accesses
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Predicted, Resource
 from reports import text
 from reports.sections.launch_facts import error_sentence, measured_sentence, occupancy_of
 from reports.sections.table import Title, plain_table
@@ -23,6 +23,7 @@ SMALL = 0.02  # of the time: the cost of a line below it is not shown
 BAR_WIDTH = 24
 LABEL_WIDTH = 10  # of the facts at the end
 MOST_UNITS = 5  # of those that are busy
+LEAST_BUSY = 0.01  # of the time: units that are busy for less are not shown
 MOST_VALUES = 2  # of the accesses of one line
 MOST_CHARACTERS = 20  # of them: of more, the worst access stands for all
 NARROWEST_SOURCE = 16
@@ -33,9 +34,9 @@ def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
     """The answer on one launch in at most 45 lines; the `top` source lines, None for none."""
     execution = simulated.execution
     first, *rest = execution.verdict.splitlines()
-    say(first, "bold")
+    say(first, "bold", indent=0)
     for line in rest:
-        say(line)
+        say(line, indent=0)
     for one in filter(None, [execution.resources.note, *execution.notes]):
         note(one)
     print_remedies(simulated.remedies)
@@ -44,7 +45,7 @@ def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
         _print_lines(simulated, top)
     out.print()
     for label, fact in _facts(simulated):
-        say(f"{label:<{LABEL_WIDTH}}{fact}")
+        say(f"{label:<{LABEL_WIDTH}}{fact}", indent=LABEL_WIDTH)
 
 
 def _print_parts(execution: Execution) -> None:
@@ -55,12 +56,15 @@ def _print_parts(execution: Execution) -> None:
     whole_s = sum(row.time_s for row in rows)
     scale, unit = text.time_unit(whole_s)
     width, largest = max(len(row.name) for row in rows), max(row.time_s for row in rows)
+    decimals = text.decimals(whole_s / scale)
     out.print()
     say(f"time, {unit}")
     for row in rows:
         ink = "░" if row.kind == PartClass.UNEXPLAINED else "█"
         bar = ink * round(BAR_WIDTH * row.time_s / largest)
-        shown = text.three_digits(row.time_s / scale)
+        shown = f"{row.time_s / scale:.{decimals}f}"
+        if not float(shown):
+            continue
         say(f"  {row.name:<{width}}  {bar:<{BAR_WIDTH}}  {shown:>7}")
 
 
@@ -186,13 +190,16 @@ def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
     if predicted is not None:
         bounds = sorted(predicted.bounds, key=lambda bound: -bound.time_s)
         busy_s = predicted.time_s - predicted.launch_s
-        units = [f"{one.name} {text.percent(one.time_s / busy_s)}" for one in bounds[:MOST_UNITS]]
-        yield "busy", ", ".join(units)
+        shares = {one.name: one.time_s / busy_s for one in bounds if one.name != Resource.LATENCY}
+        units = [
+            f"{name} {text.percent(share)}" for name, share in shares.items() if share >= LEAST_BUSY
+        ]
+        yield "busy", ", ".join(units[:MOST_UNITS]) or f"no unit for {text.percent(LEAST_BUSY)}"
         if is_arithmetic(execution.instructions, execution.counters):
             yield "rate", text.flop_per_s(predicted.flop_per_s)
     if found := occupancy_of(execution.report):
         yield (
-            "fits",
+            "occupancy",
             f"{found.warps_per_sm} of {found.max_warps_per_sm} warps on an SM, limited by "
             f"{text.listing(found.limiters)}",
         )

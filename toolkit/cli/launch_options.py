@@ -281,8 +281,11 @@ def _saves(
                 "from 0 on, or the name of a __device__ variable, and a file: --save 1=out.npy"
             )
         if is_position and int(which) not in buffers:
+            names = list(map(str, buffers))
             known = (
-                f"give one of {', '.join(map(str, buffers))}" if buffers else "no argument is one"
+                f"give {' or '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}"
+                if names
+                else "no argument is one"
             )
             raise InputError(
                 f"--save {shortened(text)!r}: argument {which} is not a buffer: {known}"

@@ -15,6 +15,10 @@ from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.l2_state import DEFAULT_L2, L2State
 from toolkit.launch.heap import HEAP_BYTES
 
+# Headings of the groups of options in the help of `run`, `simulate` and `check`
+LAUNCH, COMPILER, EXECUTION = "Launch", "Compiler", "Execution on the CPU"
+MEASUREMENT, PREDICTION, RESULTS, REMEDIES = "Measurement", "Prediction", "Results", "Remedies"
+
 
 def complete_device(incomplete: str) -> list[str]:
     from analysis.devices import DEVICES
@@ -39,7 +43,9 @@ DeviceName = Annotated[
         autocompletion=complete_device,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=RESULTS)
+]
 Verbose = Annotated[
     bool,
     typer.Option("--verbose", help="Print every column, the parts of the times and all counters."),
@@ -52,6 +58,7 @@ Constants = Annotated[
     Path | None,
     typer.Option(
         "--constants",
+        rich_help_panel=PREDICTION,
         metavar="FILE",
         help="Constants to predict with: an output of `python -m toolkit.microbenchmarks`.",
         show_default="those of the architecture",
@@ -61,6 +68,7 @@ Clock = Annotated[
     float | None,
     typer.Option(
         "--clock",
+        rich_help_panel=PREDICTION,
         metavar="MHZ",
         help="SM clock to predict with.",
         show_default="that of the device under this load",
@@ -70,8 +78,9 @@ FoundInL2 = Annotated[
     L2State,
     typer.Option(
         "--l2",
-        help="What a launch finds in L2: other data that were read (clean) or written (dirty, as "
-        "after other kernels), or what the same launch left (warm).",
+        rich_help_panel=PREDICTION,
+        help="State of L2 before the launch: clean or dirty (other data, read or written), or warm "
+        "(what the same launch left).",
     ),
 ]
 InputSeed = Annotated[
@@ -89,20 +98,42 @@ Save = Annotated[
         "--save",
         metavar="K=FILE",
         help="Save a buffer: 0=x.npy is the first argument, NAME=x.npy a __device__ variable.",
+        rich_help_panel=RESULTS,
     ),
 ]
-Lines = Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")]
+Lines = Annotated[
+    bool, typer.Option("--lines/--no-lines", help="Show source lines.", rich_help_panel=RESULTS)
+]
 TOP = 6  # source lines that are shown by default
-Top = Annotated[int, typer.Option(min=1, metavar="N", help="Number of source lines to show.")]
+Top = Annotated[
+    int,
+    typer.Option(
+        min=1, metavar="N", help="Number of source lines to show.", rich_help_panel=RESULTS
+    ),
+]
 Details = Annotated[
-    bool, typer.Option("--verbose", help="Also show the launch, its counters and bounds.")
+    bool,
+    typer.Option(
+        "--verbose", help="Also show the launch, its counters and bounds.", rich_help_panel=RESULTS
+    ),
 ]
 Page = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", help="File to write a page to.", show_default="none"),
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="File to write a page to.",
+        show_default="none",
+        rich_help_panel=RESULTS,
+    ),
 ]
 Remedies = Annotated[
-    bool, typer.Option("--remedies/--no-remedies", help="Try edits and show what each saves.")
+    bool,
+    typer.Option(
+        "--remedies/--no-remedies",
+        help="Try edits and show what each saves.",
+        rich_help_panel=REMEDIES,
+    ),
 ]
 Apply = Annotated[
     int | None,
@@ -111,10 +142,16 @@ Apply = Annotated[
         min=1,
         metavar="N",
         help="Write the source with remedy N to NAME.remedyN.cu, if all outputs are equal.",
+        rich_help_panel=REMEDIES,
     ),
 ]
 Rounding = Annotated[
-    bool, typer.Option("--rounding", help="With --apply: accept results that differ by rounding.")
+    bool,
+    typer.Option(
+        "--rounding",
+        help="With --apply: accept results that differ by rounding.",
+        rich_help_panel=REMEDIES,
+    ),
 ]
 
 
@@ -138,6 +175,7 @@ class KernelOptions:
             metavar="SIZE",
             help="Grid in blocks: '64' or '8,8'.",
             show_default="that of host code",
+            rich_help_panel=LAUNCH,
         ),
     ] = None
     block: Annotated[
@@ -148,12 +186,17 @@ class KernelOptions:
             metavar="SIZE",
             help="Block in threads: '256' or '32,8'.",
             show_default="that of host code",
+            rich_help_panel=LAUNCH,
         ),
     ] = None
     shape: Annotated[
         str | None,
         typer.Option(
-            "--shape", "-s", metavar="SHAPE", help="Problem size of a rung: '4096' or 'MxNxK'."
+            "--shape",
+            "-s",
+            metavar="SHAPE",
+            help="Problem size of a rung: '4096' or 'MxNxK'.",
+            rich_help_panel=LAUNCH,
         ),
     ] = None
     kernel: Annotated[
@@ -162,8 +205,9 @@ class KernelOptions:
             "--kernel",
             "-k",
             metavar="NAME",
-            help="Name, such as 'scale' or 'gemm<128, 64>', or number in the list of kernels.",
+            help="Name, such as 'scale' or 'gemm<128, 64>', or its number in the file.",
             show_default="the only one in the file",
+            rich_help_panel=LAUNCH,
         ),
     ] = None
     arguments: Annotated[
@@ -173,6 +217,7 @@ class KernelOptions:
             "-a",
             metavar="ARG",
             help="Next kernel argument (see simulate --help); repeatable.",
+            rich_help_panel=LAUNCH,
         ),
     ] = None
     shared: Annotated[
@@ -183,6 +228,7 @@ class KernelOptions:
             metavar="BYTES",
             help="Dynamic shared memory per block.",
             show_default="that of host code, else 0",
+            rich_help_panel=LAUNCH,
         ),
     ] = None
     launch_line: Annotated[
@@ -193,6 +239,7 @@ class KernelOptions:
             metavar="LINE",
             help="Line of the launch in host code to take.",
             show_default="the first whose values are known",
+            rich_help_panel=LAUNCH,
         ),
     ] = None
     settings: Annotated[
@@ -202,15 +249,25 @@ class KernelOptions:
             metavar="NAME=ARG",
             help="Content of a __constant__ or __device__ variable, such as "
             "filter='f32[25]=ones' or n=5; repeatable.",
+            rich_help_panel=LAUNCH,
         ),
     ] = None
     cooperative: Annotated[
-        bool, typer.Option("--cooperative", help="Cooperative launch, which grid.sync() needs.")
+        bool,
+        typer.Option(
+            "--cooperative",
+            help="Cooperative launch, which grid.sync() needs.",
+            rich_help_panel=LAUNCH,
+        ),
     ] = False
     heap: Annotated[
         int,
         typer.Option(
-            "--heap", min=0, metavar="BYTES", help="Heap of malloc and new in the kernel."
+            "--heap",
+            min=0,
+            metavar="BYTES",
+            help="Heap of malloc and new in the kernel.",
+            rich_help_panel=LAUNCH,
         ),
     ] = HEAP_BYTES
     arch: Annotated[
@@ -219,6 +276,7 @@ class KernelOptions:
             metavar="ARCH",
             help="Target architecture, such as sm_86.",
             show_default=DEFAULT_DEVICE.sm_arch,
+            rich_help_panel=COMPILER,
         ),
     ] = None
     defines: Annotated[
@@ -228,18 +286,25 @@ class KernelOptions:
             "-D",
             metavar="MACRO",
             help="Macro, NAME=VALUE, or a constexpr or option of Triton; repeatable.",
+            rich_help_panel=COMPILER,
         ),
     ] = None
     options: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="OPTION", help="Option of the compiler; repeatable."),
+        typer.Option(
+            "--option",
+            metavar="OPTION",
+            help="Option of the compiler; repeatable.",
+            rich_help_panel=COMPILER,
+        ),
     ] = None
     compiler: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=COMPILER,
             metavar="NAME",
-            help="nvrtc, which is given the kernels and what they use, or nvcc, which compiles "
-            "the file as it is and needs a compiler of the host.",
+            help="nvrtc (the kernels and what they use) or nvcc (the whole file; it needs a host "
+            "compiler).",
             show_default="nvrtc",
         ),
     ] = None
@@ -249,15 +314,17 @@ class KernelOptions:
             "--source-dir",
             metavar="FOLDER",
             help="Folder with the source files of machine code; repeatable.",
+            rich_help_panel=COMPILER,
         ),
     ] = None
     blocks: Annotated[
         str | None,
         typer.Option(
             metavar="WHICH",
-            help="Blocks to execute: all; representative (a few that provably have the same "
-            "counts as the others, or random ones); or a number.",
+            help="Blocks to execute: all, a number, or representative: as many as exact or well "
+            "estimated counts need.",
             show_default="representative; all for check and with --save",
+            rich_help_panel=EXECUTION,
         ),
     ] = None
     limit: Annotated[
@@ -266,18 +333,23 @@ class KernelOptions:
             "--limit",
             min=0,
             metavar="SECONDS",
-            help="Execute all blocks, instead of estimating counters, if it takes at most SECONDS.",
+            help="Execute all blocks rather than estimate counters, if that takes at most SECONDS.",
+            rich_help_panel=EXECUTION,
         ),
     ] = 10.0
     max_instructions: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Stop a kernel that executes more warp instructions."
+            min=1,
+            metavar="N",
+            help="Stop a kernel that executes more warp instructions.",
+            rich_help_panel=EXECUTION,
         ),
     ] = None
     seed: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=EXECUTION,
             metavar="N",
             help="Seed of random buffers, to repeat an earlier run.",
             show_default="random",
@@ -285,7 +357,10 @@ class KernelOptions:
     ] = None
 
     left_out: Annotated[
-        bool, typer.Option("--left-out", help="List the host code that was not compiled.")
+        bool,
+        typer.Option(
+            "--left-out", help="List the host code that was not compiled.", rich_help_panel=COMPILER
+        ),
     ] = False
 
 
@@ -298,8 +373,9 @@ class LaunchOptions(KernelOptions):
         typer.Option(
             "--device",
             "-d",
+            rich_help_panel=PREDICTION,
             metavar="NAME",
-            help="Target device of `list devices`; `simulate` predicts its time.",
+            help="Target device: a key of `list devices`.",
             show_default=f"{DEFAULT_DEVICE.key}, or a device of ARCH",
             autocompletion=complete_device,
         ),
@@ -316,7 +392,9 @@ class PredictOptions(KernelOptions):
     inner_lines: Annotated[
         bool,
         typer.Option(
-            "--inner-lines", help="Count inlined functions at their own lines, not at their calls."
+            "--inner-lines",
+            help="Count inlined functions at their own lines, not at their calls.",
+            rich_help_panel=RESULTS,
         ),
     ] = False
 
@@ -328,7 +406,11 @@ class SimulateOptions(PredictOptions, LaunchOptions):
     arguments: Annotated[
         list[str] | None,
         typer.Option(
-            "--arg", "-a", metavar="ARG", help="Next kernel argument, as above; repeatable."
+            "--arg",
+            "-a",
+            metavar="ARG",
+            help="Next kernel argument, as above; repeatable.",
+            rich_help_panel=LAUNCH,
         ),
     ] = None
 
@@ -343,24 +425,40 @@ class RunOptions(PredictOptions):
             metavar="ARCH",
             help="Target architecture, such as sm_86.",
             show_default="that of the GPU",
+            rich_help_panel=COMPILER,
         ),
     ] = None
     blocks: Annotated[
         str | None,
         typer.Option(
             metavar="WHICH",
-            help="Blocks to simulate: all; representative (a few that provably have the same "
-            "counts as the others, or random ones); or a number. The GPU executes all.",
+            help="Blocks to simulate: all, a number, or representative: as many as exact or well "
+            "estimated counts need. The GPU executes all.",
             show_default="representative",
+            rich_help_panel=EXECUTION,
         ),
     ] = None
     samples: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Most launches that are timed.")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Most launches that are timed.", rich_help_panel=MEASUREMENT
+        ),
     ] = 1000
-    seconds: Annotated[float, typer.Option(min=0.01, help="Most time for them.")] = 2.0
+    seconds: Annotated[
+        float,
+        typer.Option(
+            min=0.01, metavar="SECONDS", help="Most time for them.", rich_help_panel=MEASUREMENT
+        ),
+    ] = 2.0
     precision: Annotated[
         float,
-        typer.Option(min=1e-6, max=1.0, help="Stop when the median is known this well (± share)."),
+        typer.Option(
+            min=1e-6,
+            max=1.0,
+            metavar="FRACTION",
+            help="Stop when the median is known to this fraction.",
+            rich_help_panel=MEASUREMENT,
+        ),
     ] = 0.01
 
 

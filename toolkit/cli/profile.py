@@ -181,8 +181,8 @@ def profile(
             apart = exact_disagreements(result)
             if apart is None:
                 fail(
-                    "--strict found nothing to compare: take executor simulate, or gpu, and some "
-                    "rung"
+                    "--strict found nothing to compare: use --executor simulate or gpu, "
+                    "and at least one rung"
                 )
             fail_on_first("an exact counter disagrees", apart, rest=", in the report")
 
@@ -196,10 +196,10 @@ def _tell_replaced(html: Path, record: Path, result: Profile) -> None:
     try:
         before = load(record).command
     except ToolkitError:
-        note(f"{html} was there already, and is replaced", err)
+        note(f"{html} existed and is replaced", err)
         return
     if _SEED.sub("", before) != _SEED.sub("", result.command):
-        note(f"{html} was of another profile, and is replaced; this repeats it: {before}", err)
+        note(f"{html} held another profile and is replaced; to repeat that one: {before}", err)
 
 
 def _finish_profile(result: Profile) -> None:

@@ -37,9 +37,9 @@ def print_profile(profile: Profile, recorded: Profile | None, *, is_verbose: boo
 
 def _print_ladder(shown: Rows, *, is_verbose: bool) -> None:
     view, said = shown.view, answer(shown)
-    say(said.lead, "bold")
+    say(said.lead, "bold", indent=0)
     for line in filter(None, (said.limit, said.advice)):
-        say(line)
+        say(line, indent=0)
     say(f"\nSGEMM {text.shape(view.shape)}, {view.profile.device.name}")
     if shown.rungs:
         out.print()
@@ -48,7 +48,7 @@ def _print_ladder(shown: Rows, *, is_verbose: bool) -> None:
     for line in (*failures(shown), *_riddles(view.records)):
         say(line, "yellow")
     for line in _notes(shown, is_verbose=is_verbose):
-        say(line)
+        say(line, indent=2)
 
 
 def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:

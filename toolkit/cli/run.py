@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.errors import InputError, ToolkitError, UnavailableError
+from analysis.errors import InputError, LaunchError, ToolkitError, UnavailableError
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.launch_results import ResultOptions
-from toolkit.cli.options import RunOptions, takes_options
+from toolkit.cli.options import PREDICTION, RunOptions, takes_options
 from toolkit.frontends.script_names import is_script
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from analysis.devices import Device
-    from toolkit.cli.call import SimulatedCall
+    from toolkit.cli.call import Call, SimulatedCall
     from toolkit.gpu.sampling import Sampling
+    from toolkit.launch.launch import Execution
     from toolkit.machine_code.kernel_source import Source
 
 
@@ -28,7 +29,12 @@ def run(
     launch: RunOptions,
     results: ResultOptions,
     predict: Annotated[
-        bool, typer.Option("--predict/--no-predict", help="Say what the time is spent on, too.")
+        bool,
+        typer.Option(
+            "--predict/--no-predict",
+            help="Say what the time is spent on, too.",
+            rich_help_panel=PREDICTION,
+        ),
     ] = True,
 ) -> None:
     """Measure a kernel on the GPU of this machine, and say what its time is spent on.
@@ -60,7 +66,7 @@ def run(
                 time_limit_s=launch.seconds,
                 max_samples=launch.samples,
             )
-            found = SimulatedCall(call=call, execution=call.measure(compiled, sampling))
+            found = SimulatedCall(call=call, execution=_measured(call, compiled, sampling))
             if predict:
                 found = _explained(found, compiled)
             if predict and results.remedies:
@@ -88,6 +94,18 @@ def _gpu() -> Device:
         raise UnavailableError(
             f"no GPU to measure on: {error} (`python -m toolkit simulate` predicts the time "
             "without a GPU)"
+        ) from None
+
+
+def _measured(call: Call, compiled: Future[Source], sampling: Sampling) -> Execution:
+    """The launch, measured. Raises LaunchError, with a remedy for a fault of the kernel."""
+    try:
+        return call.measure(compiled, sampling)
+    except LaunchError as error:
+        if not str(error).endswith("was encountered"):  # as the driver's words for faults end
+            raise
+        raise LaunchError(
+            f"{error}: `python -m toolkit check` names the line, without a GPU"
         ) from None
 
 

@@ -41,6 +41,11 @@ def parse_settings(texts: Sequence[str], source: str) -> dict[str, Setting]:
         if name in found:
             raise InputError(f"--set {shortened(text)!r}: {name} was set before: set it once")
         plain = declared.get(name.rpartition("::")[2])
+        if not declared and source and is_number(content):
+            raise InputError(
+                f"--set {shortened(text)!r}: the source declares no __constant__ or __device__ "
+                f"variable: for one of a header give a type: {name}=i32={content}"
+            )
         if plain is None and declared and is_number(content):
             raise InputError(
                 f"--set {shortened(text)!r}: the source declares no variable {name}, only "

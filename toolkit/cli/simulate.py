@@ -9,7 +9,7 @@ import typer
 
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.launch_results import ResultOptions
-from toolkit.cli.options import SimulateOptions, takes_options
+from toolkit.cli.options import RESULTS, SimulateOptions, takes_options
 
 
 @takes_options
@@ -18,34 +18,35 @@ def simulate(
     results: ResultOptions,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Run again after each save and show what changed."),
+        typer.Option(
+            "--watch",
+            help="Run again after each save and show what changed.",
+            rich_help_panel=RESULTS,
+        ),
     ] = False,
 ) -> None:
     """Execute a kernel on the CPU: predicted time, cost of each source line, remedies, counters.
 
-    A rung, by its name, has its own grid, block and arguments: 'simulate stream-k --shape 1024'.
+    Host code in the file says what is launched, unless options do. A rung brings its own grid,
+    block and arguments: 'simulate stream-k --shape 1024'.
 
-    'script.py:kernel' is a kernel of Triton, Numba, CuPy or the CuTe DSL: the file is imported,
-    which runs its top level. A module of PyCUDA is only read. Triton takes constexprs and options
-    as '-D BLOCK=1024 -D num_warps=8', and chooses the block.
+    'script.py:kernel' is a kernel of Triton, Numba, CuPy, the CuTe DSL or PyCUDA. The file is
+    imported, which runs its top level (of PyCUDA it is only read). Triton takes constexprs and
+    options as '-D BLOCK=1024 -D num_warps=8', and chooses the block.
 
-    An access out of bounds, a deadlock or an endless loop ends in one line with source line and
-    thread.
+    \b
+    An argument (-a), in the kernel's order, is one of:
+      f32[64,64]       buffer of random numbers with two axes; f32[64*64] has one
+      f32[64]=zeros    buffer of zeros; also ones, arange, 2.5, data.npy
+      data.npy         buffer with type, shape and content of a file (256 MiB)
+      i32=4096         value; 4096 alone has the type that the source declares
+      struct:i32=1,f32=2            struct by value
+      struct[64]:i32,f32[3]         buffer of structs
+      tex:f32[64,64],linear,clamp   texture; tex:u8x4[64,64] has 4 channels
+      surf:f32[64,64]=zeros         surface
 
-    Arguments, in the kernel's order:
-
-    'f32[64,64]' is a buffer of random numbers with two axes; 'f32[64*64]' has one.
-    'f32[64]=zeros' is a buffer of zeros; also ones, arange, 2.5 or data.npy.
-    'data.npy' is a buffer with type, shape and content of the file.
-    'i32=4096' is a value; '4096' has the type that the source or the front end chooses.
-    'struct:i32=1,f32=2' is a struct by value. 'tex:f32[64,64],linear,clamp' is a texture: behind it
-    stand point or linear, clamp, border, wrap or mirror, normalized, float, layered, array.
-    'tex:u8x4[64,64]' has 4 channels. 'surf:f32[64,64]=zeros' is a surface.
-
-    Types are i8 to i64, u8 to u64, f16, bf16, e4m3, e5m2 (FP8), f32, f64, c64, c128 and bool;
-    'struct[64]:i32,f32[3]' is a buffer of structs. A file has at most 256 MiB.
-
-    Variables of the kernel's file are set in the same way: --set filter='f32[25]=ones', --set n=5.
+    Types: i8 to i64, u8 to u64, f16, bf16, f32, f64, e4m3 and e5m2 (FP8), c64, c128, bool.
+    Textures also take point, border, wrap, mirror, normalized, float, layered and array.
     """
     if watch and (results.save or results.as_json or results.html):
         raise typer.BadParameter("not with --save, --json or --html", param_hint="'--watch'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -21,18 +22,38 @@ COST, GAIN = "bold dark_orange3", "bold dodger_blue2"  # of a change that costs 
 STATUS_STYLES = {"right": "green", "skipped": "yellow", "failed": "bold red"}
 
 
-def say(text: str, style: str = "", *, lead: str = "", console: Console = out) -> None:
-    """Print text as it is, in lines as long as it has; the style is that of `lead` if there is one.
+def say(
+    text: str, style: str = "", *, lead: str = "", indent: int | None = None, console: Console = out
+) -> None:
+    """Print text; the style is that of `lead` if there is one. Nothing in it is markup.
 
-    Nothing in it is markup.
+    With an `indent`, a line that is too long for the terminal ends between words and is continued
+    behind so many spaces. Without one, and in a file, it stays whole: a command in it can be
+    copied, and the line can be searched.
     """
+    if indent is not None and console.is_terminal:
+        text = _wrapped(lead + text, console.width, indent).removeprefix(lead)
     shown = Text.assemble((lead, style), text) if lead else Text(text, style)
     console.print(shown, soft_wrap=True)
 
 
+def _wrapped(text: str, width: int, indent: int) -> str:
+    return "\n".join(
+        fill(
+            line,
+            width,
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in text.split("\n")
+    )
+
+
 def note(text: str, console: Console = out) -> None:
     """Print a note on the result."""
-    say(f" {text}", "yellow", lead="note:", console=console)
+    lead = "note:"
+    say(f" {text}", "yellow", lead=lead, indent=len(lead) + 1, console=console)
 
 
 def plain_table(gap: int = 1, *, is_tight: bool = False, **more: Any) -> Table:

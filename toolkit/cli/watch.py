@@ -77,7 +77,7 @@ def watch_files(
             say(f"{datetime.now():%H:%M:%S} saved: {', '.join(saved)}", "bold")
         before = _run(files, worker, before, top) or before
         if not saved:
-            say(f"watching {files.source.name}: Ctrl-C ends it", console=err)
+            say(f"watching {files.source.name}: press Ctrl-C to stop", console=err)
         while not files.are_newer():
             if files.lost_source():
                 say(f"{files.source} is gone: waiting for it", console=err)
@@ -111,7 +111,7 @@ def _run(
                     _show(counted, before, None, top)
                     counted, shown = None, counted
     worker.cancel()
-    say("cancelled by a newer save", console=err)
+    say("cancelled: the file was saved again", console=err)
     return None
 
 

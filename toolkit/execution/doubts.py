@@ -33,7 +33,7 @@ def doubts(
         )
     done = [one for one in instructions if one.executed]
     if any(one.opcode.partition(".")[0] == "NANOSLEEP" for one in done):
-        yield "Do not trust the time: the kernel sleeps (nanosleep), and the model does not"
+        yield "Do not trust the time: the kernel sleeps (nanosleep), which the model ignores"
     if any(clock in one.text for one in done for clock in _CLOCKS):
         yield (
             "Do not trust the time if it depends on the clock that the kernel reads: here it "

@@ -79,8 +79,8 @@ class Proof:
         for one in self.origins:
             kinds += [one.depends[name].max(initial=0) for name in ("branch", "guard", "address")]
         if max(kinds) == DATA:
-            return ": they may depend on their data"
-        return ": they depend on their index in another way than by comparisons"
+            return ": their counts may depend on the data"
+        return ": their counts depend on their index in a way that is not proved"
 
     def _varying(self, number: int) -> tuple[bool, bool, bool]:
         """Axes along which the index of the blocks of a class varies."""

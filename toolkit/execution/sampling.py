@@ -45,10 +45,10 @@ class Estimates:
         `blocks`: number of all blocks. `where`: text that names the code that may differ.
         """
         if self.agreeing < self.drawn:
-            return f"{self.drawn} of them were drawn at random and differ{where}"
+            return f"{self.drawn} random ones among them differ{where}"
         return (
-            f"{self.drawn} of {self.drawn} random blocks agree{where}: up to "
-            f"{100 * self.unseen_share:.2g}% of {blocks:,} may differ (95%)"
+            f"all {self.drawn} random ones among them agree{where}: at most "
+            f"{100 * self.unseen_share:.2g} % of {blocks:,} differ (95 % confidence)"
         )
 
     @property

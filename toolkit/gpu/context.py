@@ -284,7 +284,7 @@ def _pycuda_driver() -> Any:
     except ImportError as error:
         if driver_library() is None:
             raise UnavailableError(
-                "this machine has no NVIDIA driver: if it has an NVIDIA GPU, install the driver"
+                "this machine has no NVIDIA driver (if it has an NVIDIA GPU, install the driver)"
             ) from None
         raise UnavailableError(
             f"PyCUDA cannot be imported ({first_line(error)}): "

@@ -145,7 +145,7 @@ def driver() -> Driver:
     library = driver_library()
     if library is None:
         raise UnavailableError(
-            "this machine has no NVIDIA driver: if it has an NVIDIA GPU, install the driver"
+            "this machine has no NVIDIA driver (if it has an NVIDIA GPU, install the driver)"
         )
     found = Driver(library)
     found.call("cuInit", 0)

@@ -145,7 +145,8 @@ def check_arguments(
     if declared is not None and len(declared) != len(parameters):
         declared = None
     if len(arguments) != len(parameters):
-        listed = f" ({', '.join(d.text for d in declared)})" if declared else ""
+        each = [d.text for d in declared or ()] or [f"{one.size} bytes" for one in parameters]
+        listed = f" ({', '.join(each)})" if each else ""
         raise InputError(
             f"{kernel} takes {text.many(len(parameters), 'argument')}{listed}, "
             f"{len(arguments)} {'was' if len(arguments) == 1 else 'were'} given"

@@ -32,7 +32,13 @@ def shortage(needed_bytes: float) -> str:
     available = available_bytes()
     if needed_bytes <= available:
         return ""
-    return f"{needed_bytes / 1e9:,.1f} GB on the host, {available / 1e9:.1f} GB are free"
+    return f"{_gb(needed_bytes)} on the host, {_gb(available)} are free"
+
+
+def _gb(size_bytes: float) -> str:
+    """'1.2 GB', and from 100 GB on without a decimal."""
+    size = size_bytes / 1e9
+    return f"{size:,.{0 if size >= 100 else 1}f} GB"
 
 
 def _free_on_host() -> float:

@@ -53,7 +53,7 @@ def tune(
     try:
         gpu = gpu_here(asked)
     except ToolkitError as error:
-        progress.notice(f"ranked by prediction: no GPU is used: {error}")
+        progress.notice(f"no GPU is used, so predicted times rank configurations: {error}")
     if gpu is None:
         chosen, found = asked or DEFAULT_DEVICE, environment()
     else:

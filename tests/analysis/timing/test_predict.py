@@ -302,7 +302,7 @@ def one_sm(*orders, **changes):
 def test_an_sm_of_which_all_blocks_are_named_is_replayed_as_usual():
     usual = predict(work(k=64, samples=(64,), blocks=8 * 132), H200)
     assert predict(one_sm((0, 1) * 4), H200) == usual
-    assert "replayed on a model of one SM: 8 of its 8 blocks, 4 at a time" in usual.basis
+    assert "replayed on a model of one SM: 8 of its 8 blocks, 4 resident at once" in usual.basis
 
 
 def test_the_order_of_unlike_blocks_matters():
@@ -441,7 +441,7 @@ def test_few_blocks_leave_sms_idle():
 def test_a_prediction_says_what_it_rests_on(usual):
     assert usual.is_fitted
     assert usual.constants == "sm_90, measured"
-    assert "blocks at K = 64 and 128, 4 at a time" in usual.basis
+    assert "blocks at K = 64 and 128, 4 resident at once" in usual.basis
     other = predict(work(), find_device("rtx-3090"))
     assert not other.is_fitted
     assert other.constants == "sm_86, mostly taken over from sm_90"

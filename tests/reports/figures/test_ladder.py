@@ -23,7 +23,7 @@ def names(figure):
 
 def test_a_bar_is_what_the_rung_before_had_and_what_is_gained(on_gpu):
     figure = ladder.figure(view(on_gpu))
-    light, dark = trace(figure, "measured"), trace(figure, "of it gained by this rung")
+    light, dark = trace(figure, "measured"), trace(figure, "gained over the rung before")
     first, second = FLOP / 0.459418 / 1e12, FLOP / 0.0685564 / 1e12
     assert light.x[:2] == pytest.approx((first, first))
     assert dark.x[0] is None  # nothing came before

@@ -152,7 +152,7 @@ def test_the_page_is_complete_in_itself(compared):
         "Two profiles on",
         "▲ slower",
         "tiled.cu:42 → 44",
-        "What to know of it",
+        "Notes",
         "3.0 %",
         "slower</small>",
     ):

@@ -19,7 +19,7 @@ from tests.reports.tuned_by_hand import (
 def test_the_lead_names_the_winner_its_time_and_its_speed_over_cublas():
     assert lead(TUNING, SHAPE) == (
         "coarsened-1d at 64 × 64 × 64 on NVIDIA H200 SXM 141 GB: bk=8,tm=8 takes 1.000 ms, "
-        "0.800× of cuBLAS; nothing ties with it"
+        "0.800× of cuBLAS; no other is tied with it"
     )
 
 
@@ -112,7 +112,7 @@ def test_intervals_are_explained_where_they_were_measured():
 
 
 def test_bars_show_the_best_grade_of_time_that_there_is():
-    assert figure(SHAPE).title == "Time of a configuration: measured in the final"
+    assert figure(SHAPE).title == "Time of a configuration: measured in the final round"
     assert figure(UNMEASURED).title == "Time of a configuration: predicted"
     html = page(TUNING)
     drawn = html.split('<figure class="times">')[1].split("</figure>")[0]

@@ -95,7 +95,7 @@ def test_theory_names_the_highest_ceilings_and_every_limiter(in_theory):
 
 def test_the_cpu_has_no_row_but_a_sentence(on_gpu, in_theory):
     (told,) = on_host(rows(view(on_gpu)))
-    assert told == "cpu: 393 GFLOP/s on the host."  # 137.4 GFLOP / 0.35 s
+    assert told == "The host's cpu reaches 393 GFLOP/s."  # 137.4 GFLOP / 0.35 s
     assert list(on_host(rows(view(in_theory)))) == []
 
 
@@ -128,12 +128,22 @@ def test_rungs_that_did_not_run_share_a_sentence_by_reason(on_gpu):
     ]
 
 
+def test_a_reason_is_told_once_without_its_rung(on_gpu):
+    made = on_gpu
+    for label in ("naive-coalesced", "tiled"):
+        why = f"{label} needs sm_90 or later, and NVIDIA T4 is sm_75: choose another device"
+        made = change(made, label, status="skipped", reason=why, measured=None)
+    assert list(left_out(rows(view(made))))[-1] == (
+        "Not run: naive-coalesced and tiled (need sm_90 or later, and NVIDIA T4 is sm_75)."
+    )
+
+
 def test_a_rung_that_selects_another_has_no_row_of_its_own(on_gpu):
     record = next(r for r in on_gpu.records if r.label == "vectorized")
     best = replace(record, label="best", rung=20)
     found = rows(view(replace(on_gpu, records=(*on_gpu.records, best))))
     assert "best" not in [row.label for row in found.rungs]
-    assert next(left_out(found)) == "best is rung 7 at this size."
+    assert next(left_out(found)) == "best chooses rung 7 at this size."
     other = replace(best, parameters={"bm": 64})  # with parameters that no other row has
     found = rows(view(replace(on_gpu, records=(*on_gpu.records, other))))
     assert found.rungs[-1].label == "best"

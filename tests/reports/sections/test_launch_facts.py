@@ -37,7 +37,7 @@ def test_a_time_has_its_interval_on_the_page(report):
 def test_a_time_has_the_error_of_launches_like_it_and_their_number(report):
     assert facts.error_short(report) == "mean error 12.3 %, 5 launches"
     assert facts.error_sentence(report) == (
-        "mean error 12.3 % of 5 held-out launches on this GPU whose limiter is DRAM"
+        "mean error 12.3 % on 5 held-out launches of this GPU that DRAM limits"
     )
     first = next(facts.error_rows(report))
     assert first == (DEVICES["h100-sxm"].name, "the same limiter, DRAM, held out", "5", "12.3")

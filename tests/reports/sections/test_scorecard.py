@@ -23,7 +23,7 @@ def test_without_hardware_simulation_stands_against_theory(in_simulation):
     found = scorecard(view(in_simulation))
     # two rungs with 5 closed forms without shared memory, four with 5 + 3; store wavefronts: 4
     assert found.verdict == (
-        "Simulated against closed forms, for nothing was counted by hardware: "
+        "Simulated against closed forms: the hardware counted nothing: "
         "42 of 42 exact counts are equal and 4 of 4 noisy counts are equal."
     )
     assert [column.title for column in found.overview.columns] == [

@@ -124,11 +124,11 @@ def test_every_option_reaches_the_run(monkeypatch):
         ("--html absent/x.html", "cannot write absent/x.html: there is no folder "),
         ("--html same --record same", "cannot write the report to same: the record has that"),
         ("--html a/../same --record ./same", "cannot write "),
-        ("--executor gpu", "this machine has no NVIDIA driver: if it has"),
+        ("--executor gpu", "this machine has no NVIDIA driver (if it has"),
         (
             "--executor auto --counters",
             "--counters needs a GPU, and this run is simulated, no GPU is used: this machine has "
-            "no NVIDIA driver: if it has an NVIDIA GPU, install the driver: leave it out, "
+            "no NVIDIA driver (if it has an NVIDIA GPU, install the driver): leave it out, "
             "simulated counters are there without it",
         ),
         ("--counters", "--counters needs a GPU, and executor theory takes none: leave it out"),
@@ -215,12 +215,12 @@ def test_a_page_of_another_profile_is_not_replaced_without_a_word():
     other = invoke("profile --executor theory --shape 64 --variant tiled")
     note = other.stderr.splitlines()[0]
     assert note.startswith(
-        "note: profile.html was of another profile, and is replaced; this repeats it: "
+        "note: profile.html held another profile and is replaced; to repeat that one: "
     )
     assert note.endswith("--seed 2")
     Path("profile.json").unlink()
     alone = invoke(f"profile {THEORY}")
-    assert alone.stderr.startswith("note: profile.html was there already, and is replaced\n")
+    assert alone.stderr.startswith("note: profile.html existed and is replaced\n")
 
 
 @pytest.mark.parametrize("broken", ["reports.render", "toolkit.store.profile_json.dumps"])
@@ -643,11 +643,24 @@ def test_help_has_an_example_that_is_valid(name, saved, monkeypatch):
 
 
 def test_help_shows_the_defaults():
-    shown = " ".join(re.sub("[│\n]", " ", invoke("profile --help").stdout).split())
+    shown = " ".join(invoke("profile --help").stdout.split())
     for default in ("4096", "the whole ladder", "the GPU of this machine, else h200", "random"):
-        assert f"[default: ({default})]" in shown
+        assert f"[default: {default}]" in shown
     assert "[default: profile.html]" in shown
-    assert "(both)" in invoke("list --help").stdout
+    assert "[default: both]" in invoke("list --help").stdout
+
+
+def test_help_has_its_options_in_groups_and_fits_80_columns():
+    for name in COMMANDS:
+        shown = invoke(f"{name} --help").stdout.splitlines()
+        assert max(map(len, shown)) <= 80
+        assert not any(mark in line for line in shown for mark in ("[]", "x>=", "default: ("))
+    shown = invoke("simulate --help").stdout
+    groups = ["Arguments", "Launch", "Compiler", "Execution on the CPU", "Prediction", "Results"]
+    assert re.findall(r"^(\w.*):$", shown, re.MULTILINE) == [*groups, "Remedies", "Options"]
+    assert "  f32[64,64]       buffer of random numbers with two axes" in shown
+    assert len(shown.splitlines()) <= 110
+    assert "Launch:" not in invoke("profile --help").stdout  # whose options are one list
 
 
 def test_no_command_is_wrong_usage_with_the_list_of_commands():

@@ -100,7 +100,7 @@ def test_a_first_run_shows_all_and_a_save_what_changed(capsys):
         first = capsys.readouterr()
         assert first.out.startswith("transpose: ")
         assert "\n line  source" in first.out or "\ntime, µs\n" in first.out
-        assert first.err == "watching transpose.cu: Ctrl-C ends it\n"
+        assert first.err == "watching transpose.cu: press Ctrl-C to stop\n"
         save("width.cuh", "#define WIDTH 33\n")
 
     watched([change], device="h200")
@@ -177,7 +177,7 @@ def test_a_newer_save_cancels_a_run(capsys):
     found = capsys.readouterr()
     assert worker.cancelled == 1
     assert len(runs) == 2
-    assert found.err.startswith("cancelled by a newer save\n")
+    assert found.err.startswith("cancelled: the file was saved again\n")
     assert "\ntime, µs\n" in found.out  # all of the first that ends
 
 
@@ -248,13 +248,13 @@ def test_mistakes_of_the_launch_end_the_command():
 def test_in_processes_of_their_own_an_endless_run_is_cancelled_and_ctrl_c_ends_all():
     endless = TRANSPOSE.replace("__syncthreads();", "while (out) __syncthreads();")
     with started("-m", "toolkit", *LAUNCH.split()) as process:
-        assert process.stderr.readline() == "watching transpose.cu: Ctrl-C ends it\n"
+        assert process.stderr.readline() == "watching transpose.cu: press Ctrl-C to stop\n"
         save("transpose.cu", endless)
         while "saved" not in process.stdout.readline():
             pass
         time.sleep(1)
         save("transpose.cu", TRANSPOSE)
-        assert process.stderr.readline() == "cancelled by a newer save\n"
+        assert process.stderr.readline() == "cancelled: the file was saved again\n"
         assert process.stdout.readline().endswith("saved: transpose.cu\n")
         assert process.stdout.readline() == "Predicted time: no change.\n"
         assert process.stdout.readline() == "Counts: no change.\n"

@@ -155,7 +155,7 @@ def test_a_guard_that_depends_on_the_data_is_estimated():
     data = np.random.default_rng(7).random(2048 * 256, dtype=np.float32)
     everything, few = some_of(data), some_of(data, blocks="representative")
     assert few.executed_blocks < 200
-    assert "149 of them were drawn at random and differ" in few.basis
+    assert "149 random ones among them differ" in few.basis
     # requests, sectors and warp instructions do not depend on the guard: they are proved
     assert few.estimates
     assert all("pred_on" in name for name in few.estimates)
@@ -177,7 +177,10 @@ def test_data_that_no_random_block_shows_is_said_to_be_unseen():
     data = np.zeros(2048 * 256, np.float32)
     data[777 * 256] = 1.0  # block 777 alone differs
     few = some_of(data, blocks="representative")
-    assert "149 of 149 random blocks agree: up to 2% of 2,048 may differ (95%)" in few.basis
+    assert (
+        "all 149 random ones among them agree: at most 2 % of 2,048 differ (95 % confidence)"
+        in few.basis
+    )
     assert few.unseen_share == pytest.approx(1 - 0.05 ** (1 / 149))
     everything = some_of(data)
     unequal = {name for name, n in everything.counters.items() if few.counters[name] != n}
@@ -229,7 +232,7 @@ def test_slow_paths_of_a_division_are_named_and_force_nothing():
     launch = {"grid": 1024, "block": 256, "arguments": [data, np.float32(3)]}
     found = simulate(source, **launch, blocks="representative", predict=False)
     assert "in slow paths of div_rn_noftz_f32_slowpath" in found.basis
-    assert "32 of 32 random blocks agree" in found.basis
+    assert "all 32 random ones among them agree" in found.basis
     assert "smsp__inst_executed.sum" in found.estimates
     assert not any("sectors" in name or "requests" in name for name in found.estimates)
     assert not found.uncertainty

@@ -272,7 +272,7 @@ def test_without_a_source_sizes_are_checked():
     cubin = cubin_of(TWICE, "twice", "sm_86")
     array = floats(4)
     for arguments, message in (
-        ([array], "twice takes 2 arguments, 1 was given"),
+        ([array], "twice takes 2 arguments (8 bytes, 4 bytes), 1 was given"),
         ([array, np.int64(4)], "argument 1 of twice is int64 4 of 8 bytes: the kernel's parameter"),
         ([array, array], "argument 1 of twice is an array, which is passed as a pointer of 8 b"),
         ([np.int32(4), np.int32(4)], "argument 0 of twice is int32 4 of 4 bytes: the kernel's par"),
@@ -366,7 +366,7 @@ def test_more_blocks_than_memory_has_room_for_are_refused(monkeypatch):
     monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 10**9)
     said = refused(grid=2**31 - 1, blocks="representative")
     assert said == (  # 48 B of each
-        "twice: records of 2,147,483,647 blocks take 103.1 GB on the host, 1.0 GB are free: "
+        "twice: records of 2,147,483,647 blocks take 103 GB on the host, 1.0 GB are free: "
         "launch fewer blocks, or execute a number of them, such as 100 (--blocks 100)"
     )
     found = launch("__global__ void k() {}", grid=2**31 - 1, blocks=40)
@@ -486,7 +486,7 @@ def test_where_blocks_differ_all_are_executed_from_the_start():
     some = launch(DIFFERS, x, grid=1000, block=32, blocks="representative")
     assert some.counters == everything.counters
     assert some.basis == (
-        "all 1,000 blocks executed: they depend on their index in another way than by comparisons"
+        "all 1,000 blocks executed: their counts depend on their index in a way that is not proved"
     )
     assert np.array_equal(some.outputs[0], everything.outputs[0])  # none was executed twice
 
@@ -494,14 +494,13 @@ def test_where_blocks_differ_all_are_executed_from_the_start():
 def test_a_number_of_blocks_is_executed_and_the_rest_estimated():
     x = floats(100 * 32)
     execution = launch(DIFFERS, x, grid=100, block=32, blocks=12)
-    assert execution.basis == (
-        "12 of 100 blocks executed; 7 of them were drawn at random and differ"
-    )
+    assert execution.basis == ("12 of 100 blocks executed; 7 random ones among them differ")
     exact = launch(DIFFERS, x, grid=100, block=32).counters[WARPS]
     assert execution.counters[WARPS] == pytest.approx(exact, rel=0.5)
     one_each = twice(**LAST_BLOCK_IS_PARTIAL, blocks=1)
     assert one_each.basis == (
-        "1 of 100 blocks executed; 1 of 1 random blocks agree: up to 95% of 100 may differ (95%)"
+        "1 of 100 blocks executed; all 1 random ones among them agree: at most 95 % of 100 differ "
+        "(95 % confidence)"
     )
 
 
@@ -531,7 +530,7 @@ def test_machine_code_that_is_none_is_refused(tmp_path):
     cubin = cubin_of(TWICE, "twice", "sm_80")
     for source, kernel, message in (
         (cubin, "other", "the cubin is of kernel twice, not of other"),
-        (cubin.image, "other", "unknown kernel 'other': choose one of twice"),
+        (cubin.image, "other", "unknown kernel 'other': the only one is 'twice'"),
         (b"nothing", "twice", "the machine code is not a cubin: it is not an ELF file"),
     ):
         assert refusal(InputError, launch, source, kernel=kernel) == message

@@ -261,7 +261,7 @@ def test_a_machine_without_gpu_driver_or_compiler_is_unavailable(cuda, monkeypat
     with pytest.raises(UnavailableError, match=r"^PyCUDA cannot be imported .*: pip install"):
         run_twice()
     monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
-    assert "this machine has no NVIDIA driver: if it has" in refusal(UnavailableError, run_twice)
+    assert "this machine has no NVIDIA driver (if it has" in refusal(UnavailableError, run_twice)
 
 
 def test_a_compiler_that_compiles_nothing_is_unavailable(cuda):

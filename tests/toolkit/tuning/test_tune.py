@@ -40,8 +40,8 @@ def test_without_a_gpu_configurations_are_ranked_for_the_device_and_that_is_said
     found, heard = run(device="t4")
     assert found.device.key == "t4"
     assert heard == [
-        "ranked by prediction: no GPU is used: this machine has no NVIDIA driver: if it has an "
-        "NVIDIA GPU, install the driver"
+        "no GPU is used, so predicted times rank configurations: this machine has no NVIDIA driver "
+        "(if it has an NVIDIA GPU, install the driver)"
     ]
     shape = found.shapes[0]
     assert shape.method == "predicted only: nothing was measured"
@@ -278,8 +278,8 @@ def test_another_device_than_the_gpu_here_is_ranked_for(machine):
     found, heard = run(device="t4")
     assert found.device.key == "t4"
     assert heard == [
-        "ranked by prediction: no GPU is used: the GPU of this machine is NVIDIA H100 "
-        "SXM5 80 GB, not NVIDIA "
+        "no GPU is used, so predicted times rank configurations: the GPU of this machine is NVIDIA "
+        "H100 SXM5 80 GB, not NVIDIA "
         "T4: leave the device out to measure"
     ]
     assert machine.launched == []
