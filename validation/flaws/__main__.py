@@ -3,7 +3,7 @@
 docs/validation.md has what it prints; a cross marks what is not as expected or as measured.
 
 python -m validation.flaws [--device KEY] [--kernel NAME]    predicted, beside what was measured
-python -m validation.flaws --held-out [2]                    those that tuned nothing, by set
+python -m validation.flaws --held-out [2|3]                  those that tuned nothing, by set
 python -m validation.flaws --measure FILE                    on a GPU: adds measured times to FILE
 """
 
