@@ -215,10 +215,18 @@ def _local(scene: Scene) -> NDArray[np.float64]:
 
 
 def _lanes(scene: Scene) -> NDArray[np.float64]:
-    """For each instruction, active lanes per warp instruction, as a share of the warp."""
-    return scene.of_each(
-        lambda one: one.threads / one.executed / WARP_SIZE if one.executed else 1.0
-    )
+    """For each instruction, active lanes per warp instruction, as a share of the warp.
+
+    Of an access to memory, lanes that take part per request: a request takes a wavefront whether a
+    branch or a guard leaves lanes out.
+    """
+
+    def share(one: CountedInstruction) -> float:
+        if one.space is not None:
+            return one.predicated / one.requests / WARP_SIZE if one.requests else 1.0
+        return one.threads / one.executed / WARP_SIZE if one.executed else 1.0
+
+    return scene.of_each(share)
 
 
 _KEPT_KINDS = (

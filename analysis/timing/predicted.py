@@ -104,16 +104,10 @@ ROOFS = frozenset(
     effect for effect in Effect if effect.name.endswith(("_PIPE", "_BANDWIDTH", "_WAVEFRONTS"))
 ) | {Effect.OTHER_INSTRUCTIONS}
 UNAVOIDABLE = frozenset({Effect.LAUNCH, Effect.REMAINDER})
+#: What a load waits for; loads that are started earlier hide all of it.
+WAITS_FOR_LOADS = frozenset({Effect.DRAM_LATENCY, Effect.L2_LATENCY, Effect.L1_LATENCY})
 #: What every kernel waits for; how much of it is exposed depends on the other effects.
-WAITS = frozenset(
-    {
-        Effect.DRAM_LATENCY,
-        Effect.L2_LATENCY,
-        Effect.L1_LATENCY,
-        Effect.SHARED_LATENCY,
-        Effect.DEPENDENCES,
-    }
-)
+WAITS = WAITS_FOR_LOADS | {Effect.SHARED_LATENCY, Effect.DEPENDENCES}
 ALIKE = 0.9  # of a saving: one that differs by less is about as large
 NAMED = 0.02  # of the time: causes and lines below it are not named
 
@@ -131,8 +125,9 @@ class Cost:
     """A part of the time of a launch, in seconds; all parts sum to the time.
 
     An effect that can be avoided costs what the time falls by if it is removed after the effects
-    before it. `alone_s` is what it falls by if this effect alone is removed. At a roof, the time is
-    what a unit or a memory needs for the work if all of these are removed.
+    before it. `alone_s` is what it falls by if this effect alone is removed; of a wait for loads,
+    if all of `WAITS_FOR_LOADS` are. At a roof, the time is what a unit or a memory needs for the
+    work if all of these are removed.
     """
 
     effect: Effect
@@ -144,6 +139,14 @@ class Cost:
     def most_s(self) -> float:
         """The most that removing it saves, alone or after the effects before it."""
         return max(self.time_s, self.alone_s)
+
+    @property
+    def worth_s(self) -> float:
+        """Saving by which remedies for it are ranked: alone, or at a roof all of its time.
+
+        What is saved only after another effect is removed comes after that effect.
+        """
+        return self.time_s if self.is_roof else rank(self.effect, self.alone_s)
 
     @property
     def is_roof(self) -> bool:

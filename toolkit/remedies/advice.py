@@ -109,7 +109,7 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.DIVERGENCE: _said(
         Effect.DIVERGENCE,
         "let all lanes of a warp take the same branch",
-        lambda one: bool(one.divergent),
+        lambda one: bool(one.divergent or (one.predicated < one.threads and one.requests)),
     ),
     Effect.ATOMICS: _said(
         Effect.ATOMICS,
@@ -152,13 +152,15 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
 
 
 def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
-    """Sentences for the causes that cost much and that no remedy removes, largest first.
+    """Sentences for the causes that cost much and that no remedy removes, the most worth first.
 
     Waiting is one of them only if nothing that can be avoided costs clearly more: what is left of
     it after another cause is mended is not known before.
     """
     said = set[str]()
-    costs = sorted(facts.predicted.costs, key=lambda cost: -cost.time_s)
+    costs = sorted(
+        facts.predicted.costs, key=lambda cost: (cost.worth_s, cost.time_s), reverse=True
+    )
     largest_s = max(
         (cost.most_s for cost in costs if not cost.is_roof and cost.effect in ADVICE), default=0.0
     )

@@ -16,7 +16,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.records.remedy import Remedy
-from analysis.timing.predicted import Effect, Predicted, rank
+from analysis.timing.predicted import Effect, Predicted
 from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, Execution, three
 from toolkit.launch.setup import Content, setup_of
@@ -193,9 +193,9 @@ def _with_advice(
 ) -> list[tuple[Remedy, Edit | None]]:
     """Edits that were made, and sentences on causes that none of them removes, numbered.
 
-    A sentence comes before edits that save less than its cause costs.
+    A sentence comes before edits that save less than the removal of its cause.
     """
-    worth = {one.effect: rank(one.effect, one.most_s) for one in facts.predicted.costs}
+    worth = {one.effect: one.worth_s for one in facts.predicted.costs}
     ranked: list[tuple[float, Remedy, Edit | None]] = [
         (remedy.saved_s or 0.0, remedy, edit) for remedy, edit in made
     ]
