@@ -142,11 +142,12 @@ class Cost:
 
     @property
     def worth_s(self) -> float:
-        """Saving by which remedies for it are ranked: alone, or at a roof all of its time.
+        """The most that it saves, by which remedies are ranked.
 
-        What is saved only after another effect is removed comes after that effect.
+        What is saved only after other effects counts a little less, as waiting does (`rank`).
         """
-        return self.time_s if self.is_roof else rank(self.effect, self.alone_s)
+        is_later = not self.is_roof and self.alone_s < ALIKE * self.time_s
+        return ALIKE * self.most_s if is_later else rank(self.effect, self.most_s)
 
     @property
     def is_roof(self) -> bool:

@@ -11,6 +11,7 @@ from analysis.timing.predicted import ALIKE, WAITS, Effect
 from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 
 MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
+MUCH_CONVERTED = 0.1  # of the executed instructions: most kernels convert none
 # a product with 64 bits of two registers; a constant factor is the size of an element
 _WIDE = re.compile(r"(@\S+ )?IMAD\.WIDE(\.U32)? R\w+, R\w+(\.reuse)?, R")
 LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
@@ -61,6 +62,33 @@ def _wide(effect: Effect) -> Callable[[Facts], Advice | None]:
     return advice
 
 
+def _first(*rules: Callable[[Facts], Advice | None]) -> Callable[[Facts], Advice | None]:
+    """Advice of the first rule that has any."""
+    return lambda facts: next(filter(None, (rule(facts) for rule in rules)), None)
+
+
+def _converts(effect: Effect) -> Callable[[Facts], Advice | None]:
+    """Advice on conversions, where they are much of what the kernel executes."""
+
+    def advice(facts: Facts) -> Advice | None:
+        of = [one for one in facts.execution.instructions if one.charged]
+        all_executed = sum(one.executed for one in of)
+        if sum(one.executed for one in of if _is_conversion(one)) < MUCH_CONVERTED * all_executed:
+            return None
+        return Advice(
+            effect=effect,
+            lines=facts.charged_lines(_is_conversion),
+            text="convert fewer values between integers and floats: keep the value of the last "
+            "step as a float, and add to it",
+        )
+
+    return advice
+
+
+def _is_conversion(one: InstructionCounts) -> bool:
+    return one.opcode in ("I2F", "I2FP", "F2I", "F2IP")
+
+
 def _is_wide(one: InstructionCounts) -> bool:
     """True for an instruction of 64-bit integer arithmetic other than the address of an element."""
     return bool(_WIDE.match(one.text))
@@ -87,8 +115,11 @@ _MORE_LOADS = "start several loads before the first value is used, or have more 
 ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.FP64_PIPE: _double,
     Effect.INTEGER_PIPE: _wide(Effect.INTEGER_PIPE),
-    Effect.LOGIC_PIPE: _wide(Effect.LOGIC_PIPE),
-    Effect.OTHER_INSTRUCTIONS: _wide(Effect.OTHER_INSTRUCTIONS),
+    Effect.LOGIC_PIPE: _first(_wide(Effect.LOGIC_PIPE), _converts(Effect.LOGIC_PIPE)),
+    Effect.SPECIAL_PIPE: _converts(Effect.SPECIAL_PIPE),
+    Effect.OTHER_INSTRUCTIONS: _first(
+        _wide(Effect.OTHER_INSTRUCTIONS), _converts(Effect.OTHER_INSTRUCTIONS)
+    ),
     Effect.CONFLICTS: _said(
         Effect.CONFLICTS,
         "let the lanes of a warp access different banks: pad rows of the array or XOR its columns",
@@ -152,7 +183,7 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
 
 
 def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
-    """Sentences for the causes that cost much and that no remedy removes, the most worth first.
+    """Sentences for the causes that cost much and that no remedy removes, largest first.
 
     Waiting is one of them only if nothing that can be avoided costs clearly more: what is left of
     it after another cause is mended is not known before.

@@ -193,7 +193,7 @@ def _with_advice(
 ) -> list[tuple[Remedy, Edit | None]]:
     """Edits that were made, and sentences on causes that none of them removes, numbered.
 
-    A sentence comes before edits that save less than the removal of its cause.
+    A sentence comes before edits that save less than its cause costs.
     """
     worth = {one.effect: one.worth_s for one in facts.predicted.costs}
     ranked: list[tuple[float, Remedy, Edit | None]] = [
@@ -345,14 +345,14 @@ class Search:
             after_s=trial.time_s,
             compared=f"{comparison.text}: {equal}",
             diff=diff_of(launch, edit),
-            arguments=edit.options,
+            arguments=edit.arguments,
             is_rounding=rounds,
             error=error_of(comparison.error, comparison.bound) if rounds else "",
         )
 
 
 def diff_of(launch: KernelLaunch, edit: Edit) -> str:
-    """Unified diff of the source; empty if an edit changes only the launch."""
+    """Unified diff of the source; empty if an edit changes only options."""
     old, new = (text.splitlines(keepends=True) for text in (launch.text, edit.applied(launch.text)))
     return "".join(unified_diff(old, new, launch.name, launch.name))
 
@@ -375,10 +375,14 @@ def _in_order(trials: Sequence[Trial], alike_s: float) -> list[Trial]:
 
 
 def _without_equals(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials without those that change the launch to another size, except the best one."""
+    """Trials without those that choose another size, or other options, than the best one does."""
     found = list[Trial]()
     for one in trials:
-        if one.edit.options and any(other.edit.options for other in found):
+        if any(
+            (one.edit.options and other.edit.options)
+            or (one.edit.compiler_options and other.edit.compiler_options)
+            for other in found
+        ):
             continue
         found.append(one)
     return found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from analysis.timing.predicted import Effect
-from toolkit.remedies import literals, qualifiers, shared_arrays, threads, vectors
+from toolkit.remedies import compiler, literals, qualifiers, shared_arrays, threads, vectors
 from toolkit.remedies.edit import Edit
 from toolkit.remedies.facts import Facts
 
@@ -28,6 +28,7 @@ KINDS = (
     Kind(word="swizzling", effects=(Effect.CONFLICTS,), proposed=shared_arrays.exchanged),
     Kind(word="exchanged thread axes", effects=(Effect.UNCOALESCED,), proposed=threads.transposed),
     Kind(word="FP32 literals", effects=literals.EFFECTS, proposed=literals.single),
+    Kind(word="fast math", effects=compiler.EFFECTS, proposed=compiler.fast),
     Kind(word="more blocks", effects=threads.EFFECTS, proposed=threads.more_blocks),
     Kind(word="vectorized access", effects=vectors.EFFECTS, proposed=vectors.vectorized),
     Kind(word="__restrict__", effects=qualifiers.LATENCIES, proposed=qualifiers.unaliased),
