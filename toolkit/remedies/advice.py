@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from analysis.records.counters import InstructionCounts
 from analysis.timing.predicted import ALIKE, WAITS, Effect
 from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 
 MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
-MUCH_CONVERTED = 0.1  # of the executed instructions: most kernels convert none
 # a product with 64 bits of two registers; a constant factor is the size of an element
 _WIDE = re.compile(r"(@\S+ )?IMAD\.WIDE(\.U32)? R\w+, R\w+(\.reuse)?, R")
 LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
@@ -19,9 +19,12 @@ LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
+    """A sentence on a cause. `most_s`: the most that it saves, if that is less than the cause."""
+
     effect: Effect
     lines: tuple[int, ...]
     text: str
+    most_s: float = inf
 
 
 def _idle(facts: Facts) -> Advice:
@@ -68,14 +71,16 @@ def _first(*rules: Callable[[Facts], Advice | None]) -> Callable[[Facts], Advice
 
 
 def _converts(effect: Effect) -> Callable[[Facts], Advice | None]:
-    """Advice on conversions, where they are much of what the kernel executes."""
+    """Advice on conversions, which is worth the issue slots that they take."""
 
     def advice(facts: Facts) -> Advice | None:
         of = [one for one in facts.execution.instructions if one.charged]
-        all_executed = sum(one.executed for one in of)
-        if sum(one.executed for one in of if _is_conversion(one)) < MUCH_CONVERTED * all_executed:
+        converted = sum(one.executed for one in of if _is_conversion(one))
+        if not converted:
             return None
+        share = converted / sum(one.executed for one in of)
         return Advice(
+            most_s=share * facts.predicted.time_s,
             effect=effect,
             lines=facts.charged_lines(_is_conversion),
             text="convert fewer values between integers and floats: keep the value of the last "
@@ -198,8 +203,9 @@ def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
     for cost in costs:
         if cost.effect in WAITS and cost.most_s < ALIKE * largest_s:
             continue
-        of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
-        advice = of(facts) if of and is_large and cost.effect not in removed else None
-        if advice is not None and advice.text not in said:
+        of, least_s = ADVICE.get(cost.effect), LEAST_COST * facts.predicted.time_s
+        is_wanted = cost.time_s >= least_s and cost.effect not in removed
+        advice = of(facts) if of and is_wanted else None
+        if advice is not None and advice.most_s >= least_s and advice.text not in said:
             said.add(advice.text)
             yield advice

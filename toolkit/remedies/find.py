@@ -208,7 +208,7 @@ def _with_advice(
             before_s=facts.predicted.time_s,
             after_s=None,
         )
-        least_s = worth[advice.effect]
+        least_s = min(worth[advice.effect], advice.most_s)
         at = next((k for k, (worth_s, *_) in enumerate(ranked) if worth_s < least_s), len(ranked))
         ranked.insert(at, (least_s, remedy, None))
     number = {remedy.number: k for k, (_, remedy, edit) in enumerate(ranked, 1) if edit}
