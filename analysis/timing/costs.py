@@ -4,9 +4,9 @@ Each part is the difference of two replays, with an effect and without it. Effec
 removed one after the other, and each part is what the time falls by after the parts before it. The
 order is that of their savings if each is removed alone, so that the first part is what a programmer
 would save by removing this effect. Waiting comes after effects that save nearly as much: it is
-exposed because of them. Loads wait for DRAM, L2 and L1 one after the other: starting loads earlier
-saves all three, so that they are ordered by what they save together. What is left is the roof, and
-what does not overlap with it.
+exposed because of them. Loads wait for DRAM, L2 and L1 one after the other, and starting them
+earlier hides all three, so that what they save together counts too (`rank`). What is left is the
+roof, and what does not overlap with it.
 """
 
 from __future__ import annotations
@@ -182,11 +182,14 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
     loads = [one for one in likely if one.effect in WAITS_FOR_LOADS]
     times = pricing.times([*alone, _without(loads, base)])
     *savings, of_loads = [max(0.0, before.clocks - one.clocks) for one in times]
-    own = {one.effect: saving for one, saving in zip(likely, savings, strict=True)}
-    saved = own | {one.effect: of_loads for one in loads}
-    order = sorted(
-        likely, key=lambda one: (rank(one.effect, saved[one.effect]), own[one.effect]), reverse=True
-    )
+    saved = {one.effect: saving for one, saving in zip(likely, savings, strict=True)}
+    together = {one.effect: of_loads for one in loads}
+
+    def worth(one: Removable) -> tuple[float, float]:
+        own = saved[one.effect]
+        return rank(one.effect, own, together.get(one.effect, 0.0)), own
+
+    order = sorted(likely, key=worth, reverse=True)
     order += [one for one in present if one not in likely]
     scene, now, clocks = base, before, before.clocks
     costs = []
@@ -204,7 +207,13 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
     launch_s = runs.sm.constants.launch_s
     return (
         *(
-            Cost(effect=e, time_s=part / hz, alone_s=a / hz, detail=_detail(e, runs.sm))
+            Cost(
+                effect=e,
+                time_s=part / hz,
+                alone_s=a / hz,
+                together_s=together.get(e, 0.0) / hz,
+                detail=_detail(e, runs.sm),
+            )
             for e, part, a in costs
             if part > 0
         ),

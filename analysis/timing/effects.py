@@ -217,14 +217,16 @@ def _local(scene: Scene) -> NDArray[np.float64]:
 def _lanes(scene: Scene) -> NDArray[np.float64]:
     """For each instruction, active lanes per warp instruction, as a share of the warp.
 
-    Of an access to memory, lanes that take part per request: a request takes a wavefront whether a
-    branch or a guard leaves lanes out.
+    A request takes a wavefront whether a branch or a guard leaves lanes out: lanes with a false
+    guard are inactive in requests to memory, but not where no lane of a warp takes part.
     """
 
     def share(one: CountedInstruction) -> float:
+        if not one.executed:
+            return 1.0
         if one.space is not None:
-            return one.predicated / one.requests / WARP_SIZE if one.requests else 1.0
-        return one.threads / one.executed / WARP_SIZE if one.executed else 1.0
+            return 1 - (one.requests - one.predicated / WARP_SIZE) / one.executed
+        return one.threads / one.executed / WARP_SIZE
 
     return scene.of_each(share)
 

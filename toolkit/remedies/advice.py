@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from analysis.records.counters import InstructionCounts
@@ -14,12 +14,13 @@ from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
 # a product with 64 bits of two registers; a constant factor is the size of an element
 _WIDE = re.compile(r"(@\S+ )?IMAD\.WIDE(\.U32)? R\w+, R\w+(\.reuse)?, R")
+OF_DIVISION = 16  # instructions of a division of 32-bit integers; one of 64 bits takes more
 LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """A sentence on a cause. `most_s`: the most that it saves, if that is less than the cause."""
+    """A sentence on a cause. `most_s`: the most that it saves, not more than the cause costs."""
 
     effect: Effect
     lines: tuple[int, ...]
@@ -37,6 +38,7 @@ def _idle(facts: Facts) -> Advice:
 
 
 def _double(facts: Facts) -> Advice | None:
+    """Advice on accidental FP64, whose functions also take other instructions."""
     lines = facts.charged_lines(is_double)
     if facts.source.names_double or not lines:
         return None
@@ -94,6 +96,31 @@ def _is_conversion(one: InstructionCounts) -> bool:
     return one.opcode in ("I2F", "I2FP", "F2I", "F2IP")
 
 
+def _divided(effect: Effect) -> Callable[[Facts], Advice | None]:
+    """Advice on divisions of integers, which is worth the issue slots that they take."""
+
+    def advice(facts: Facts) -> Advice | None:
+        of = [one for one in facts.execution.instructions if one.charged]
+        divided = sum(one.executed for one in of if _is_division(one))
+        if not divided:
+            return None
+        share = min(1.0, OF_DIVISION * divided / sum(one.executed for one in of))
+        return Advice(
+            most_s=share * facts.predicted.time_s,
+            effect=effect,
+            lines=facts.charged_lines(_is_division),
+            text="divide fewer integers: use constants or powers of two as divisors, or one more "
+            "dimension of the grid instead of a quotient and a remainder",
+        )
+
+    return advice
+
+
+def _is_division(one: InstructionCounts) -> bool:
+    """True for the approximate reciprocal, rounded up, of which each division has one."""
+    return bool(re.match(r"(@\S+ )?I2F\S*\.RP ", one.text))
+
+
 def _is_wide(one: InstructionCounts) -> bool:
     """True for an instruction of 64-bit integer arithmetic other than the address of an element."""
     return bool(_WIDE.match(one.text))
@@ -119,11 +146,18 @@ _MORE_LOADS = "start several loads before the first value is used, or have more 
 
 ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.FP64_PIPE: _double,
-    Effect.INTEGER_PIPE: _wide(Effect.INTEGER_PIPE),
-    Effect.LOGIC_PIPE: _first(_wide(Effect.LOGIC_PIPE), _converts(Effect.LOGIC_PIPE)),
-    Effect.SPECIAL_PIPE: _converts(Effect.SPECIAL_PIPE),
+    Effect.INTEGER_PIPE: _first(_divided(Effect.INTEGER_PIPE), _wide(Effect.INTEGER_PIPE)),
+    Effect.LOGIC_PIPE: _first(
+        _divided(Effect.LOGIC_PIPE), _wide(Effect.LOGIC_PIPE), _converts(Effect.LOGIC_PIPE)
+    ),
+    Effect.SPECIAL_PIPE: _first(
+        _double, _divided(Effect.SPECIAL_PIPE), _converts(Effect.SPECIAL_PIPE)
+    ),
     Effect.OTHER_INSTRUCTIONS: _first(
-        _wide(Effect.OTHER_INSTRUCTIONS), _converts(Effect.OTHER_INSTRUCTIONS)
+        _double,
+        _divided(Effect.OTHER_INSTRUCTIONS),
+        _wide(Effect.OTHER_INSTRUCTIONS),
+        _converts(Effect.OTHER_INSTRUCTIONS),
     ),
     Effect.CONFLICTS: _said(
         Effect.CONFLICTS,
@@ -206,6 +240,8 @@ def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
         of, least_s = ADVICE.get(cost.effect), LEAST_COST * facts.predicted.time_s
         is_wanted = cost.time_s >= least_s and cost.effect not in removed
         advice = of(facts) if of and is_wanted else None
-        if advice is not None and advice.most_s >= least_s and advice.text not in said:
+        if advice is None or advice.effect in removed or advice.text in said:
+            continue
+        if advice.most_s >= least_s:
             said.add(advice.text)
-            yield advice
+            yield replace(advice, most_s=min(advice.most_s, cost.worth_s))

@@ -195,7 +195,6 @@ def _with_advice(
 
     A sentence comes before edits that save less than its cause costs.
     """
-    worth = {one.effect: one.worth_s for one in facts.predicted.costs}
     ranked: list[tuple[float, Remedy, Edit | None]] = [
         (remedy.saved_s or 0.0, remedy, edit) for remedy, edit in made
     ]
@@ -208,7 +207,7 @@ def _with_advice(
             before_s=facts.predicted.time_s,
             after_s=None,
         )
-        least_s = min(worth[advice.effect], advice.most_s)
+        least_s = advice.most_s
         at = next((k for k, (worth_s, *_) in enumerate(ranked) if worth_s < least_s), len(ranked))
         ranked.insert(at, (least_s, remedy, None))
     number = {remedy.number: k for k, (_, remedy, edit) in enumerate(ranked, 1) if edit}
