@@ -13,6 +13,12 @@ def test_waiting_is_ranked_below_effects_that_save_about_as_much():
     assert Effect.BARRIERS not in WAITS
 
 
+def test_waits_for_loads_count_together():
+    assert rank(Effect.L2_LATENCY, 21.0, 36.0) == pytest.approx(24.0)  # 2/3 of 36 > 0.9 * 21
+    assert rank(Effect.L2_LATENCY, 30.0, 36.0) == pytest.approx(27.0)
+    assert rank(Effect.BARRIERS, 21.0) == 21.0
+
+
 def test_what_is_saved_only_after_others_counts_less():
     """Uncoalesced accesses of a kernel that waits for each of them save nothing alone."""
 
