@@ -14,7 +14,10 @@ from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
 # a product with 64 bits of two registers; a constant factor is the size of an element
 _WIDE = re.compile(r"(@\S+ )?IMAD\.WIDE(\.U32)? R\w+, R\w+(\.reuse)?, R")
-OF_DIVISION = 16  # instructions of a division of 32-bit integers; one of 64 bits takes more
+# The upper half of a product of two registers: a division has one, and another one in the
+# reciprocal, which may stand before a loop. The factor of a constant divisor is in the instruction.
+_QUOTIENT = re.compile(r"(@\S+ )?IMAD\.HI(\.U32)? R\w+, U?R\w+(\.reuse)?, U?R")
+OF_DIVISION = 9  # instructions for each of them
 LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
 
 
@@ -117,8 +120,8 @@ def _divided(effect: Effect) -> Callable[[Facts], Advice | None]:
 
 
 def _is_division(one: InstructionCounts) -> bool:
-    """True for the approximate reciprocal, rounded up, of which each division has one."""
-    return bool(re.match(r"(@\S+ )?I2F\S*\.RP ", one.text))
+    """True for a product of a value and the reciprocal of a divisor that is no constant."""
+    return bool(_QUOTIENT.match(one.text))
 
 
 def _is_wide(one: InstructionCounts) -> bool:
