@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from math import isclose, prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from benchmarks.report_speed import KERNELS, LAUNCHES
 from kernels.ladder import LADDER
 from reports.sections.answer import cause_of
 from toolkit.execution.simulate import simulate
-from validation.flaws.cases import FLAWS, HELD_OUT_SETS, ROOFS, predicted
+
+if TYPE_CHECKING:
+    from validation.flaws.cases import Flaw, Roof
 
 MOST_REMAINDER = 0.1  # of the time
 SHAPES = (512, 1024, 4096)
@@ -87,11 +89,18 @@ def of_users_kernel(name: str, device: str) -> Predicted | None:
     ).predicted
 
 
-def launch_names() -> list[tuple[str, str]]:
-    """Group and name of each launch."""
+def _flaws_and_roofs() -> tuple[list[Flaw], list[Roof]]:
+    """Kernels with a flaw, and kernels at a roof, of all sets."""
+    from validation.flaws.cases import FLAWS, HELD_OUT_SETS, ROOFS  # fills arrays of gigabytes
+
     sets = HELD_OUT_SETS.values()
     flaws = [*FLAWS, *(one for of, _ in sets for one in of)]
-    roofs = [*ROOFS, *(one for _, of in sets for one in of)]
+    return flaws, [*ROOFS, *(one for _, of in sets for one in of)]
+
+
+def launch_names() -> list[tuple[str, str]]:
+    """Group and name of each launch."""
+    flaws, roofs = _flaws_and_roofs()
     rungs = [f"{rung.name}:{shape}" for shape in SHAPES for rung in LADDER]
     groups = {
         "flaws": [one.kernel for one in flaws],
@@ -104,16 +113,15 @@ def launch_names() -> list[tuple[str, str]]:
 
 def parts_of(device: str, launch: tuple[str, str]) -> Parts:
     group, name = launch
-    sets = HELD_OUT_SETS.values()
+    flaws, roofs = _flaws_and_roofs()
     try:
         if group == "flaws":
-            flaws = [*FLAWS, *(one for of, _ in sets for one in of)]
             flaw = next(one for one in flaws if one.kernel == name)
             found: Predicted | None = flaw.predicted(device, is_fixed=False)
         elif group == "roofs":
-            roofs = [*ROOFS, *(one for _, of in sets for one in of)]
             roof = next(one for one in roofs if one.kernel == name)
-            found = predicted(roof.source, roof.launch, device)
+            launch_of = {**roof.launch, "device": device, "blocks": "representative"}
+            found = simulate(roof.source, **launch_of).predicted
         elif group == "rungs":
             rung, _, shape = name.partition(":")
             found = simulate(rung, shape=int(shape), device=device).predicted
