@@ -28,8 +28,8 @@ class Remedy:
     after_s: float | None  # predicted time with it
     measured_s: float | None = None
     compared: str = ""  # such as "40 of 8,192 blocks compared: equal bit for bit"
-    diff: str = ""  # unified diff of the source, empty for a change of the launch
-    arguments: tuple[str, ...] = ()  # options of the changed launch, such as ("--block", "32,4")
+    diff: str = ""  # unified diff of the source, empty where only options change
+    arguments: tuple[str, ...] = ()  # changed options of `simulate`, such as ("--block", "32,4")
     is_rounding: bool = False  # changes rounding or the order of sums
     error: str = ""  # error bound of a remedy that changes rounding
     instead_of: tuple[int, ...] = ()  # remedies with which it saves no more than the larger one

@@ -63,6 +63,16 @@ REMEDIES = (
         "literals",
     ),
     _remedy(
+        "fast math",
+        "FP32 functions, division and square roots get fewer instructions: -ftz=true takes "
+        "subnormal numbers for 0, -use_fast_math also approximates.",
+        "Results may differ by rounding: `--apply` then needs `--rounding`.",
+        "simulate my.cu --option -ftz=true",
+        "your_kernel.md#Remedies",
+        "use_fast_math",
+        "ftz",
+    ),
+    _remedy(
         "more blocks",
         "The work of a grid-stride loop is divided among more blocks.",
         "It helps where SMs have no block, or the last wave is partial.",

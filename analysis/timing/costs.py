@@ -4,7 +4,9 @@ Each part is the difference of two replays, with an effect and without it. Effec
 removed one after the other, and each part is what the time falls by after the parts before it. The
 order is that of their savings if each is removed alone, so that the first part is what a programmer
 would save by removing this effect. Waiting comes after effects that save nearly as much: it is
-exposed because of them. What is left is the roof, and what does not overlap with it.
+exposed because of them. Loads wait for DRAM, L2 and L1 one after the other, and starting them
+earlier hides all three, so that what they save together counts too (`rank`). What is left is the
+roof, and what does not overlap with it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from analysis.timing.effects import (
 )
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
-from analysis.timing.predicted import Cost, Effect, LineCost, rank
+from analysis.timing.predicted import WAITS_FOR_LOADS, Cost, Effect, LineCost, rank
 from analysis.timing.samples import Sample
 from analysis.timing.sm_totals import SmTotals
 
@@ -177,11 +179,17 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
     present = [one for one in REMOVABLE if one.is_present(base)]
     likely = [one for one in present if _may_matter(one, base, before)]
     alone = [one.removed(base) for one in likely]
-    saved = {
-        one.effect: max(0.0, before.clocks - time.clocks)
-        for one, time in zip(likely, pricing.times(alone), strict=True)
-    }
-    order = sorted(likely, key=lambda one: -rank(one.effect, saved[one.effect]))
+    loads = [one for one in likely if one.effect in WAITS_FOR_LOADS]
+    times = pricing.times([*alone, _without(loads, base)])
+    *savings, of_loads = [max(0.0, before.clocks - one.clocks) for one in times]
+    saved = {one.effect: saving for one, saving in zip(likely, savings, strict=True)}
+    together = {one.effect: of_loads for one in loads}
+
+    def worth(one: Removable) -> tuple[float, float]:
+        own = saved[one.effect]
+        return rank(one.effect, own, together.get(one.effect, 0.0)), own
+
+    order = sorted(likely, key=worth, reverse=True)
     order += [one for one in present if one not in likely]
     scene, now, clocks = base, before, before.clocks
     costs = []
@@ -199,12 +207,25 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
     launch_s = runs.sm.constants.launch_s
     return (
         *(
-            Cost(effect=e, time_s=part / hz, alone_s=a / hz, detail=_detail(e, runs.sm))
+            Cost(
+                effect=e,
+                time_s=part / hz,
+                alone_s=a / hz,
+                together_s=together.get(e, 0.0) / hz,
+                detail=_detail(e, runs.sm),
+            )
             for e, part, a in costs
             if part > 0
         ),
         Cost(effect=Effect.LAUNCH, time_s=launch_s, alone_s=0.0),
     )
+
+
+def _without(effects: Sequence[Removable], scene: Scene) -> Scene:
+    """The scene with all of these effects removed."""
+    for one in effects:
+        scene = one.removed(scene)
+    return scene
 
 
 def _detail(effect: Effect, sm: ModelledSm) -> str:

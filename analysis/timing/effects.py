@@ -220,10 +220,20 @@ def _local(scene: Scene) -> NDArray[np.float64]:
 
 
 def _lanes(scene: Scene) -> NDArray[np.float64]:
-    """For each instruction, active lanes per warp instruction, as a share of the warp."""
-    return scene.of_each(
-        lambda one: one.threads / one.executed / WARP_SIZE if one.executed else 1.0
-    )
+    """For each instruction, active lanes per warp instruction, as a share of the warp.
+
+    A request takes a wavefront whether a branch or a guard leaves lanes out: lanes with a false
+    guard are inactive in requests to memory, but not where no lane of a warp takes part.
+    """
+
+    def share(one: CountedInstruction) -> float:
+        if not one.executed:
+            return 1.0
+        if one.space is not None:
+            return 1 - (one.requests - one.predicated / WARP_SIZE) / one.executed
+        return one.threads / one.executed / WARP_SIZE
+
+    return scene.of_each(share)
 
 
 _KEPT_KINDS = (

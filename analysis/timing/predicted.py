@@ -104,26 +104,23 @@ ROOFS = frozenset(
     effect for effect in Effect if effect.name.endswith(("_PIPE", "_BANDWIDTH", "_WAVEFRONTS"))
 ) | {Effect.OTHER_INSTRUCTIONS}
 UNAVOIDABLE = frozenset({Effect.LAUNCH, Effect.REMAINDER})
+#: What a load waits for; loads that are started earlier hide all of it.
+WAITS_FOR_LOADS = frozenset({Effect.DRAM_LATENCY, Effect.L2_LATENCY, Effect.L1_LATENCY})
 #: What every kernel waits for; how much of it is exposed depends on the other effects.
-WAITS = frozenset(
-    {
-        Effect.DRAM_LATENCY,
-        Effect.L2_LATENCY,
-        Effect.L1_LATENCY,
-        Effect.SHARED_LATENCY,
-        Effect.DEPENDENCES,
-    }
-)
+WAITS = WAITS_FOR_LOADS | {Effect.SHARED_LATENCY, Effect.DEPENDENCES}
 ALIKE = 0.9  # of a saving: one that differs by less is about as large
+IDEAL = 2 / 3  # of the saving of all waits for loads together: no edit hides all of them
 NAMED = 0.02  # of the time: causes and lines below it are not named
 
 
-def rank(effect: Effect, alone_s: float) -> float:
+def rank(effect: Effect, alone_s: float, together_s: float = 0.0) -> float:
     """Saving by which effects are ranked: the saving alone, of waiting a little less.
 
-    Waiting is exposed because of other effects: those that save about as much come first.
+    Waiting is exposed because of other effects: those that save about as much come first. A load
+    that is started earlier waits less for DRAM, L2 and L1 alike, so that what they save together
+    counts too, as far as an edit may reach it.
     """
-    return ALIKE * alone_s if effect in WAITS else alone_s
+    return max(ALIKE * alone_s, IDEAL * together_s) if effect in WAITS else alone_s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,19 +128,32 @@ class Cost:
     """A part of the time of a launch, in seconds; all parts sum to the time.
 
     An effect that can be avoided costs what the time falls by if it is removed after the effects
-    before it. `alone_s` is what it falls by if this effect alone is removed. At a roof, the time is
-    what a unit or a memory needs for the work if all of these are removed.
+    before it. `alone_s` is what it falls by if this effect alone is removed, `together_s` if all of
+    `WAITS_FOR_LOADS` are, for one of these. At a roof, the time is what a unit or a memory needs
+    for the work if all of these are removed.
     """
 
     effect: Effect
     time_s: float
     alone_s: float
     detail: str = ""
+    together_s: float = 0.0
 
     @property
     def most_s(self) -> float:
         """The most that removing it saves, alone or after the effects before it."""
         return max(self.time_s, self.alone_s)
+
+    @property
+    def worth_s(self) -> float:
+        """The most that it saves, by which remedies are ranked.
+
+        What is saved only after other effects counts a little less, as waiting does (`rank`).
+        """
+        is_later = not self.is_roof and self.alone_s < ALIKE * self.time_s
+        if is_later:
+            return max(ALIKE * self.most_s, IDEAL * self.together_s)
+        return rank(self.effect, self.most_s, self.together_s)
 
     @property
     def is_roof(self) -> bool:

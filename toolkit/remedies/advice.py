@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from analysis.records.counters import InstructionCounts
 from analysis.timing.predicted import ALIKE, WAITS, Effect
@@ -13,14 +14,21 @@ from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
 # a product with 64 bits of two registers; a constant factor is the size of an element
 _WIDE = re.compile(r"(@\S+ )?IMAD\.WIDE(\.U32)? R\w+, R\w+(\.reuse)?, R")
+# The upper half of a product of two registers: a division has one, and another one in the
+# reciprocal, which may stand before a loop. The factor of a constant divisor is in the instruction.
+_QUOTIENT = re.compile(r"(@\S+ )?IMAD\.HI(\.U32)? R\w+, U?R\w+(\.reuse)?, U?R")
+OF_DIVISION = 9  # instructions for each of them
 LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
+    """A sentence on a cause. `most_s`: the most that it saves, not more than the cause costs."""
+
     effect: Effect
     lines: tuple[int, ...]
     text: str
+    most_s: float = inf
 
 
 def _idle(facts: Facts) -> Advice:
@@ -33,6 +41,7 @@ def _idle(facts: Facts) -> Advice:
 
 
 def _double(facts: Facts) -> Advice | None:
+    """Advice on accidental FP64, whose functions also take other instructions."""
     lines = facts.charged_lines(is_double)
     if facts.source.names_double or not lines:
         return None
@@ -61,6 +70,60 @@ def _wide(effect: Effect) -> Callable[[Facts], Advice | None]:
     return advice
 
 
+def _first(*rules: Callable[[Facts], Advice | None]) -> Callable[[Facts], Advice | None]:
+    """Advice of the first rule that has any."""
+    return lambda facts: next(filter(None, (rule(facts) for rule in rules)), None)
+
+
+def _converts(effect: Effect) -> Callable[[Facts], Advice | None]:
+    """Advice on conversions, which is worth the issue slots that they take."""
+
+    def advice(facts: Facts) -> Advice | None:
+        of = [one for one in facts.execution.instructions if one.charged]
+        converted = sum(one.executed for one in of if _is_conversion(one))
+        if not converted:
+            return None
+        share = converted / sum(one.executed for one in of)
+        return Advice(
+            most_s=share * facts.predicted.time_s,
+            effect=effect,
+            lines=facts.charged_lines(_is_conversion),
+            text="convert fewer values between integers and floats: keep the value of the last "
+            "step as a float, and add to it",
+        )
+
+    return advice
+
+
+def _is_conversion(one: InstructionCounts) -> bool:
+    return one.opcode in ("I2F", "I2FP", "F2I", "F2IP")
+
+
+def _divided(effect: Effect) -> Callable[[Facts], Advice | None]:
+    """Advice on divisions of integers, which is worth the issue slots that they take."""
+
+    def advice(facts: Facts) -> Advice | None:
+        of = [one for one in facts.execution.instructions if one.charged]
+        divided = sum(one.executed for one in of if _is_division(one))
+        if not divided:
+            return None
+        share = min(1.0, OF_DIVISION * divided / sum(one.executed for one in of))
+        return Advice(
+            most_s=share * facts.predicted.time_s,
+            effect=effect,
+            lines=facts.charged_lines(_is_division),
+            text="divide fewer integers: use constants or powers of two as divisors, or one more "
+            "dimension of the grid instead of a quotient and a remainder",
+        )
+
+    return advice
+
+
+def _is_division(one: InstructionCounts) -> bool:
+    """True for a product of a value and the reciprocal of a divisor that is no constant."""
+    return bool(_QUOTIENT.match(one.text))
+
+
 def _is_wide(one: InstructionCounts) -> bool:
     """True for an instruction of 64-bit integer arithmetic other than the address of an element."""
     return bool(_WIDE.match(one.text))
@@ -86,9 +149,19 @@ _MORE_LOADS = "start several loads before the first value is used, or have more 
 
 ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.FP64_PIPE: _double,
-    Effect.INTEGER_PIPE: _wide(Effect.INTEGER_PIPE),
-    Effect.LOGIC_PIPE: _wide(Effect.LOGIC_PIPE),
-    Effect.OTHER_INSTRUCTIONS: _wide(Effect.OTHER_INSTRUCTIONS),
+    Effect.INTEGER_PIPE: _first(_divided(Effect.INTEGER_PIPE), _wide(Effect.INTEGER_PIPE)),
+    Effect.LOGIC_PIPE: _first(
+        _divided(Effect.LOGIC_PIPE), _wide(Effect.LOGIC_PIPE), _converts(Effect.LOGIC_PIPE)
+    ),
+    Effect.SPECIAL_PIPE: _first(
+        _double, _divided(Effect.SPECIAL_PIPE), _converts(Effect.SPECIAL_PIPE)
+    ),
+    Effect.OTHER_INSTRUCTIONS: _first(
+        _double,
+        _divided(Effect.OTHER_INSTRUCTIONS),
+        _wide(Effect.OTHER_INSTRUCTIONS),
+        _converts(Effect.OTHER_INSTRUCTIONS),
+    ),
     Effect.CONFLICTS: _said(
         Effect.CONFLICTS,
         "let the lanes of a warp access different banks: pad rows of the array or XOR its columns",
@@ -109,7 +182,7 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.DIVERGENCE: _said(
         Effect.DIVERGENCE,
         "let all lanes of a warp take the same branch",
-        lambda one: bool(one.divergent),
+        lambda one: bool(one.divergent or (one.predicated < one.threads and one.requests)),
     ),
     Effect.ATOMICS: _said(
         Effect.ATOMICS,
@@ -158,15 +231,20 @@ def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
     it after another cause is mended is not known before.
     """
     said = set[str]()
-    costs = sorted(facts.predicted.costs, key=lambda cost: -cost.time_s)
+    costs = sorted(
+        facts.predicted.costs, key=lambda cost: (cost.worth_s, cost.time_s), reverse=True
+    )
     largest_s = max(
         (cost.most_s for cost in costs if not cost.is_roof and cost.effect in ADVICE), default=0.0
     )
     for cost in costs:
         if cost.effect in WAITS and cost.most_s < ALIKE * largest_s:
             continue
-        of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
-        advice = of(facts) if of and is_large and cost.effect not in removed else None
-        if advice is not None and advice.text not in said:
+        of, least_s = ADVICE.get(cost.effect), LEAST_COST * facts.predicted.time_s
+        is_wanted = cost.time_s >= least_s and cost.effect not in removed
+        advice = of(facts) if of and is_wanted else None
+        if advice is None or advice.effect in removed or advice.text in said:
+            continue
+        if advice.most_s >= least_s:
             said.add(advice.text)
-            yield advice
+            yield replace(advice, most_s=min(advice.most_s, cost.worth_s))

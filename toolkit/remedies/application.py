@@ -21,7 +21,8 @@ Advance = Callable[[int, int], None]
 class Applied:
     """An edited source that writes what the original writes.
 
-    `text` is empty if only the launch changes, by `arguments`; `compared` says what was compared.
+    `text` is empty if only `arguments` change, which are options of `simulate`; `compared` says
+    what was compared.
     """
 
     name: str
@@ -68,7 +69,7 @@ def applied(
         name=f"{stem}.remedy{number}.{suffix}",
         text=edit.applied(launch.text) if edit.replacements else "",
         diff=diff_of(launch, edit),
-        arguments=edit.options,
+        arguments=edit.arguments,
         compared=f"all {blocks:,} blocks compared: {equal}",
     )
 

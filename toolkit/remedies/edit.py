@@ -1,4 +1,4 @@
-"""An edit of a kernel and its launch: replaced parts of the source, another grid or block."""
+"""An edit of a kernel and its launch: replaced source, another grid or block, other options."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ class Replacement:
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """A change to a kernel that keeps its results, or a change to its launch.
+    """A change to a kernel that keeps its results, to how it is compiled, or to its launch.
 
     `effect`: the cause that it removes. `lines`: those of the source that the reader looks at.
-    `may_round`: results may differ by rounding, because it changes the type or the order of sums.
-    `all_blocks`: the work of each block changes, so that only whole launches are comparable.
+    `compiler_options`: further options of nvcc. `may_round`: results may differ by rounding,
+    because it changes the type or the order of sums. `all_blocks`: the work of each block changes,
+    so that only whole launches are comparable.
     """
 
     effect: Effect
@@ -34,6 +35,7 @@ class Edit:
     replacements: tuple[Replacement, ...] = ()
     grid: Extent | None = None
     block: Extent | None = None
+    compiler_options: tuple[str, ...] = ()
     may_round: bool = False
     all_blocks: bool = False
 
@@ -46,7 +48,7 @@ class Edit:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Options of `simulate` for the changed launch."""
+        """Options of `simulate` for another grid or block."""
         given = {"--block": self.block, "--grid": self.grid}
         return tuple(
             word
@@ -55,9 +57,22 @@ class Edit:
             for word in (option, extent_text(extent))
         )
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """All options that `simulate` needs for this change."""
+        return self.options + tuple(
+            word for option in self.compiler_options for word in ("--option", option)
+        )
+
     def with_other(self, other: Edit) -> Edit | None:
         """Both changes as one; None if they change the same."""
-        if (self.options and other.options) or any(
+        if any(
+            one and two
+            for one, two in (
+                (self.options, other.options),
+                (self.compiler_options, other.compiler_options),
+            )
+        ) or any(
             (one.start < two.end and two.start < one.end)
             or (one.start == two.start and one.end == two.end)
             for one in self.replacements
@@ -71,6 +86,7 @@ class Edit:
             replacements=(*self.replacements, *other.replacements),
             grid=self.grid or other.grid,
             block=self.block or other.block,
+            compiler_options=self.compiler_options or other.compiler_options,
             may_round=self.may_round or other.may_round,
             all_blocks=self.all_blocks or other.all_blocks,
         )

@@ -45,14 +45,15 @@ class Facts:
     file: str
 
     def cost_s(self, effects: Iterable[Effect]) -> float:
-        """The most that one of these effects costs, alone or after others."""
+        """The most that one of these effects costs, as remedies are ranked by it."""
         wanted = frozenset(effects)
         found = [one for one in self.predicted.costs if one.effect in wanted]
-        return max((one.most_s for one in found), default=0.0)
+        return max((one.worth_s for one in found), default=0.0)
 
     def worst(self, effects: Iterable[Effect]) -> Effect:
-        """The one of these effects that costs most."""
-        return max(effects, key=lambda effect: self.cost_s([effect]))
+        """The one of these effects that costs most; of those that cost the same alone, by part."""
+        parts = {one.effect: one.time_s for one in self.predicted.costs}
+        return max(effects, key=lambda one: (self.cost_s([one]), parts.get(one, 0.0)))
 
     def matters(self, effects: Iterable[Effect]) -> bool:
         return self.cost_s(effects) >= LEAST_SAVED * self.predicted.time_s

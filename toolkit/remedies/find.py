@@ -16,7 +16,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.records.remedy import Remedy
-from analysis.timing.predicted import Effect, Predicted, rank
+from analysis.timing.predicted import Effect, Predicted
 from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, Execution, three
 from toolkit.launch.setup import Content, setup_of
@@ -195,7 +195,6 @@ def _with_advice(
 
     A sentence comes before edits that save less than its cause costs.
     """
-    worth = {one.effect: rank(one.effect, one.most_s) for one in facts.predicted.costs}
     ranked: list[tuple[float, Remedy, Edit | None]] = [
         (remedy.saved_s or 0.0, remedy, edit) for remedy, edit in made
     ]
@@ -208,7 +207,7 @@ def _with_advice(
             before_s=facts.predicted.time_s,
             after_s=None,
         )
-        least_s = worth[advice.effect]
+        least_s = advice.most_s
         at = next((k for k, (worth_s, *_) in enumerate(ranked) if worth_s < least_s), len(ranked))
         ranked.insert(at, (least_s, remedy, None))
     number = {remedy.number: k for k, (_, remedy, edit) in enumerate(ranked, 1) if edit}
@@ -345,14 +344,14 @@ class Search:
             after_s=trial.time_s,
             compared=f"{comparison.text}: {equal}",
             diff=diff_of(launch, edit),
-            arguments=edit.options,
+            arguments=edit.arguments,
             is_rounding=rounds,
             error=error_of(comparison.error, comparison.bound) if rounds else "",
         )
 
 
 def diff_of(launch: KernelLaunch, edit: Edit) -> str:
-    """Unified diff of the source; empty if an edit changes only the launch."""
+    """Unified diff of the source; empty if an edit changes only options."""
     old, new = (text.splitlines(keepends=True) for text in (launch.text, edit.applied(launch.text)))
     return "".join(unified_diff(old, new, launch.name, launch.name))
 
@@ -375,10 +374,14 @@ def _in_order(trials: Sequence[Trial], alike_s: float) -> list[Trial]:
 
 
 def _without_equals(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials without those that change the launch to another size, except the best one."""
+    """Trials without those that choose another size, or other options, than the best one does."""
     found = list[Trial]()
     for one in trials:
-        if one.edit.options and any(other.edit.options for other in found):
+        if any(
+            (one.edit.options and other.edit.options)
+            or (one.edit.compiler_options and other.edit.compiler_options)
+            for other in found
+        ):
             continue
         found.append(one)
     return found

@@ -54,6 +54,7 @@ class KernelLaunch:
             text=edit.applied(self.text),
             grid=edit.grid or self.grid,
             block=edit.block or self.block,
+            options=(*self.options, *edit.compiler_options),
         )
 
     def compiled(self) -> Kernel:

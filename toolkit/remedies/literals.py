@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tree_sitter import Node
+
 from analysis.timing.predicted import Effect
-from toolkit.machine_code.source_tree import line_of
+from toolkit.machine_code.source_tree import KernelSource, line_of
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
 
@@ -20,7 +22,10 @@ EFFECTS = (
 
 
 def single(facts: Facts) -> Iterator[Edit]:
-    """All literals of FP64 in lines that execute FP64, if the kernel names no variable of it."""
+    """All literals of FP64 in the kernel and in macros that it uses.
+
+    Only where FP64 is executed, and the kernel names no variable of it.
+    """
     source = facts.source
     if not facts.double_lines or source.names_double:
         return
@@ -29,13 +34,14 @@ def single(facts: Facts) -> Iterator[Edit]:
         for one in source.nodes("number_literal", source.body)
         if DOUBLE.fullmatch(source.written(one))
     ]
+    found += _of_macros(source)
     if not found:
         return
     lines = tuple(sorted({line_of(one) for one in found}))
     written = list(dict.fromkeys(source.written(one) for one in found))
     more = ", ..." if len(written) > 2 else ""
     yield Edit(
-        effect=facts.worst(EFFECTS),
+        effect=Effect.FP64_PIPE,
         lines=lines,
         title=f"{', '.join(f'{one}f' for one in written[:2])}{more} instead of FP64 literals",
         replacements=tuple(
@@ -43,3 +49,15 @@ def single(facts: Facts) -> Iterator[Edit]:
         ),
         may_round=True,
     )
+
+
+def _of_macros(source: KernelSource) -> list[Node]:
+    """Values of macros that are a literal of FP64 and that the kernel uses."""
+    found = []
+    for macro in source.nodes("preproc_def", source.root):
+        name, value = (macro.child_by_field_name(field) for field in ("name", "value"))
+        if name is None or value is None or not source.uses(source.written(name)):
+            continue
+        if DOUBLE.fullmatch(source.written(value)):
+            found.append(value)
+    return found

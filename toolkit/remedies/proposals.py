@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from analysis.timing.predicted import Effect
-from toolkit.remedies import literals, qualifiers, shared_arrays, threads, vectors
+from toolkit.remedies import compiler, literals, qualifiers, shared_arrays, threads, vectors
 from toolkit.remedies.edit import Edit
 from toolkit.remedies.facts import Facts
 
@@ -30,6 +30,7 @@ KINDS = (
         word="exchanged thread axes", effects=(Effect.UNCOALESCED,), proposed=threads.transposed
     ),
     RemedyKind(word="FP32 literals", effects=literals.EFFECTS, proposed=literals.single),
+    RemedyKind(word="fast math", effects=compiler.EFFECTS, proposed=compiler.fast),
     RemedyKind(word="more blocks", effects=threads.EFFECTS, proposed=threads.more_blocks),
     RemedyKind(word="vectorized access", effects=vectors.EFFECTS, proposed=vectors.vectorized),
     RemedyKind(word="__restrict__", effects=qualifiers.LATENCIES, proposed=qualifiers.unaliased),

@@ -3,7 +3,8 @@
 docs/validation.md has what it prints; a cross marks what is not as expected or as measured.
 
 python -m validation.flaws [--device KEY] [--kernel NAME]    predicted, beside what was measured
-python -m validation.flaws --held-out [2]                    those that tuned nothing, by set
+python -m validation.flaws --workers 16                      by so many processes
+python -m validation.flaws --held-out [2|3]                  those that tuned nothing, by set
 python -m validation.flaws --measure FILE                    on a GPU: adds measured times to FILE
 """
 
@@ -14,9 +15,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from analysis.devices import find_device
 from analysis.errors import ToolkitError
@@ -105,21 +108,25 @@ def measure(file: Path) -> None:
         recordings.write(file, known)
 
 
-def compare(device: str, chosen: Sequence[Flaw]) -> None:
+class Row(NamedTuple):
+    """A row of a table, and whether cause, first remedy and saving, or the roof, are right."""
+
+    text: str
+    right: tuple[bool, ...]
+
+
+def compare(device: str, chosen: Sequence[Flaw], pool: ProcessPoolExecutor) -> None:
     path = RECORDED / f"{device}.json"
     measured = json.loads(path.read_text())["times_us"] if path.exists() else {}
-    found = []
     print(
         "| kernel | cause | predicted, µs | measured, µs | saving, predicted / measured | "
         "first remedy |\n|---|---|---|---|---|---|"
     )
-    for flaw in chosen:
-        try:
-            found.append(_compared(flaw, device, measured.get(flaw.kernel)))
-        except ToolkitError as error:
-            print(f"| {flaw.kernel} | ✗ not predicted: {error} | | | | |", flush=True)
-            found.append((False, False, False))
-    causes, remedies, close = (sum(1 for one in found if one[k]) for k in range(3))
+    right = []
+    for row in pool.map(partial(_compared, device, measured), chosen):
+        print(row.text, flush=True)
+        right.append(row.right)
+    causes, remedies, close = (sum(one[k] for one in right) for k in range(3))
     known = sum(1 for flaw in chosen if flaw.kernel in measured)
     print(
         f"causes right: {causes} of {len(chosen)}; first remedies right: {remedies}; savings "
@@ -131,48 +138,60 @@ def _arrow(before_us: float, after_us: float) -> str:
     return f"{before_us:,.1f} → {after_us:,.1f}"
 
 
-def _compared(flaw: Flaw, device: str, times_us: list[float] | None) -> tuple[bool, bool, bool]:
-    """Print a row; True for a right cause, a right first remedy, and a saving that is close."""
-    before, remedies = examined(flaw.source, flaw.launch(is_fixed=False), device)
-    after = flaw.predicted(device, is_fixed=True)
+def _compared(device: str, measured: Mapping[str, list[float]], flaw: Flaw) -> Row:
+    times_us = measured.get(flaw.kernel)
+    try:
+        before, remedies = examined(flaw.source, flaw.launch(is_fixed=False), device)
+        after = flaw.predicted(device, is_fixed=True)
+    except ToolkitError as error:
+        return Row(f"| {flaw.kernel} | ✗ not predicted: {error} | | | | |", (False, False, False))
     named = named_causes(before)
     is_right = bool(flaw.causes & set(named))
     cause = next((one for one in named if one in flaw.causes), named[0])
     first = remedies[0] if remedies else None
     is_remedy = first is not None and first.effect in flaw.causes
     saved = 1e6 * (before.time_s - after.time_s)
-    is_close, measured, savings = False, "", f"{saved:.1f}"
+    is_close, times, savings = False, "", f"{saved:.1f}"
     if times_us:
         own = times_us[0] - times_us[1]
         is_close = abs(saved - own) <= CLOSE * abs(own)
-        measured = _arrow(*times_us)
+        times = _arrow(*times_us)
         savings += f" / {own:.1f}{'' if is_close else ' ✗'}"
     remedy = "✓" if is_remedy else f"✗ {first.title if first else 'none'}"
     predicted = _arrow(1e6 * before.time_s, 1e6 * after.time_s)
     shown = f"{'' if is_right else '✗ '}{cause}"
-    print(
-        f"| {flaw.kernel} | {shown} | {predicted} | {measured} | {savings} | {remedy} |", flush=True
-    )
-    return is_right, is_remedy, is_close
+    text = f"| {flaw.kernel} | {shown} | {predicted} | {times} | {savings} | {remedy} |"
+    return Row(text, (is_right, is_remedy, is_close))
 
 
-def compare_roofs(device: str, chosen: Sequence[Roof], rungs: Sequence[tuple[str, int]]) -> None:
+def compare_roofs(
+    device: str,
+    chosen: Sequence[Roof],
+    rungs: Sequence[tuple[str, int]],
+    pool: ProcessPoolExecutor,
+) -> None:
     right = 0
     print("| kernel | predicted, µs | largest part | named beside it |\n|---|---|---|---|")
-    for one in chosen:
-        found, remedies = examined(one.source, one.launch, device)
-        right += _at_roof(one.kernel, found, one.roofs, remedies)
-    for name, shape in rungs:
-        rung = simulate(name, shape=shape, device=device).predicted
-        assert rung is not None
-        right += _at_roof(name, rung, frozenset({Effect.FP32_PIPE}), ())
+    for row in pool.map(partial(_roof_row, device), [*chosen, *rungs]):
+        print(row.text, flush=True)
+        right += all(row.right)
     print(f"at their roof, with no cause and no remedy: {right} of {len(chosen) + len(rungs)}")
+
+
+def _roof_row(device: str, one: Roof | tuple[str, int]) -> Row:
+    if isinstance(one, Roof):
+        found, remedies = examined(one.source, one.launch, device)
+        return _at_roof(one.kernel, found, one.roofs, remedies)
+    name, shape = one
+    rung = simulate(name, shape=shape, device=device).predicted
+    assert rung is not None
+    return _at_roof(name, rung, frozenset({Effect.FP32_PIPE}), ())
 
 
 def _at_roof(
     name: str, found: Predicted, roofs: frozenset[Effect], remedies: tuple[Remedy, ...]
-) -> bool:
-    """Print a row; True if a roof is the largest part, without cause or remedy beside it."""
+) -> Row:
+    """Right if a roof is the largest part, without cause or remedy beside it."""
     first, cause = largest(found), cause_of(found)
     offered = [x for x in remedies if x.saved_s is None or x.saved_s > NAMED * found.time_s]
     is_right = first.effect in roofs and cause is None and not offered
@@ -180,8 +199,7 @@ def _at_roof(
     beside = "; ".join([*also, *(one.title for one in offered)])
     share = f"{first.effect}, {first.time_s / found.time_s:.1%}"
     mark = "" if is_right else "✗ "
-    print(f"| {name} | {1e6 * found.time_s:,.1f} | {mark}{share} | {beside} |", flush=True)
-    return is_right
+    return Row(f"| {name} | {1e6 * found.time_s:,.1f} | {mark}{share} | {beside} |", (is_right,))
 
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -189,8 +207,10 @@ parser.add_argument("--device", default="h200")
 parser.add_argument("--kernel")
 parser.add_argument("--held-out", type=int, nargs="?", const=1, choices=HELD_OUT_SETS)
 parser.add_argument("--measure", type=Path)
-given = parser.parse_args()
-if given.measure:
+parser.add_argument("--workers", type=int, default=1)
+if __name__ != "__main__":
+    pass  # a worker
+elif (given := parser.parse_args()).measure:
     measure(given.measure)
 else:
     flaws: Sequence[Flaw] = FLAWS
@@ -202,5 +222,6 @@ else:
         flaws = [one for one in flaws if one.kernel == given.kernel]
         roofs = [one for one in roofs if one.kernel == given.kernel]
         rungs = [one for one in rungs if one[0] == given.kernel]
-    compare(given.device, flaws)
-    compare_roofs(given.device, roofs, rungs)
+    with ProcessPoolExecutor(given.workers) as workers:
+        compare(given.device, flaws, workers)
+        compare_roofs(given.device, roofs, rungs, workers)

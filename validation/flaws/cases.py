@@ -528,4 +528,107 @@ SECOND_HELD_OUT_ROOFS = (
         source=_SECOND_SOURCE,
     ),
 )
-HELD_OUT_SETS = {1: (HELD_OUT, HELD_OUT_ROOFS), 2: (SECOND_HELD_OUT, SECOND_HELD_OUT_ROOFS)}
+# Kernels as users write them, before the rules of decision 121. Expected first remedies, in order:
+# FP32 literals; combining keys before the atomic operation; neighbouring threads at neighbouring
+# addresses; constant indices of the window; other banks for the lanes of a warp.
+_THIRD_SOURCE = FOLDER / "third.cu"
+_ROWS = 132 * 1024
+THIRD_HELD_OUT = (
+    _flaw(
+        "softmax_temperature",
+        4096,
+        256,
+        (floats(4 * M), floats(4 * M), np.int32(1024)),
+        Effect.FP64_PIPE,
+        Effect.SPECIAL_PIPE,
+        file="third.cu",
+    ),
+    _flaw(
+        "argmax",
+        528,
+        256,
+        (np.zeros(1, dtype=np.uint64), integers(M, 1 << 30), np.int32(M)),
+        Effect.ATOMICS,
+        file="third.cu",
+    ),
+    _flaw(
+        "spmv",
+        _ROWS // 256,
+        256,
+        (
+            floats(_ROWS),
+            np.arange(0, 64 * _ROWS + 1, 64, dtype=np.int32),
+            integers(64 * _ROWS, 16384),
+            floats(64 * _ROWS),
+            floats(16384),
+            np.int32(_ROWS),
+        ),
+        Effect.UNCOALESCED,
+        fixed={"grid": (_ROWS // 8,)},
+        file="third.cu",
+    ),
+    _flaw(
+        "convolution",
+        1056,
+        128,
+        (
+            floats(1056 * 128 * 144),
+            floats(1056 * 128 * 144),
+            floats(16),
+            *map(np.int32, (1056 * 128, 144)),
+        ),
+        Effect.LOCAL_MEMORY,
+        file="third.cu",
+    ),
+    _flaw("scan", 8192, 512, (floats(8 * M), floats(8 * M)), Effect.CONFLICTS, file="third.cu"),
+)
+THIRD_HELD_OUT_ROOFS = (
+    _roof(
+        "layernorm",
+        8192,
+        256,
+        (floats(32 * M), floats(32 * M), np.float32(1e-5)),
+        Effect.DRAM_BANDWIDTH,
+        source=_THIRD_SOURCE,
+    ),
+    _roof(
+        "matrix_vector",
+        1024,
+        256,
+        (floats(8192), floats(64 * M), floats(8192), np.int32(8192)),
+        Effect.DRAM_BANDWIDTH,
+        source=_THIRD_SOURCE,
+    ),
+    _roof(
+        "bodies",
+        1056,
+        256,
+        (floats(4 * 1056 * 256), floats(4 * 1056 * 256), floats(4 * 4096), np.int32(4096)),
+        Effect.FP32_PIPE,
+        Effect.OTHER_INSTRUCTIONS,
+        source=_THIRD_SOURCE,
+    ),
+    _roof(
+        "seven_points",
+        (1, 127, 126),
+        (128, 4),
+        (floats(512 * 510 * 128), floats(512 * 510 * 128), np.int32(128), np.int32(510)),
+        Effect.DRAM_BANDWIDTH,
+        source=_THIRD_SOURCE,
+    ),
+    _roof(
+        "bitonic",
+        2112,
+        256,
+        (integers(_CHAINS, 1 << 30), np.int32(64)),
+        Effect.LOGIC_PIPE,
+        Effect.SHARED_WAVEFRONTS,
+        Effect.OTHER_INSTRUCTIONS,
+        source=_THIRD_SOURCE,
+    ),
+)
+HELD_OUT_SETS = {
+    1: (HELD_OUT, HELD_OUT_ROOFS),
+    2: (SECOND_HELD_OUT, SECOND_HELD_OUT_ROOFS),
+    3: (THIRD_HELD_OUT, THIRD_HELD_OUT_ROOFS),
+}

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.timing.costs import SceneTime, _at_roof
-from analysis.timing.predicted import ALIKE, WAITS, Effect, rank
+from analysis.timing.predicted import ALIKE, WAITS, Cost, Effect, rank
 
 
 def test_waiting_is_ranked_below_effects_that_save_about_as_much():
@@ -11,6 +11,23 @@ def test_waiting_is_ranked_below_effects_that_save_about_as_much():
     assert rank(Effect.DRAM_LATENCY, 21.0) > rank(Effect.BARRIERS, 18.0)
     assert {rank(one, 1.0) for one in WAITS} == {ALIKE}
     assert Effect.BARRIERS not in WAITS
+
+
+def test_waits_for_loads_count_together():
+    assert rank(Effect.L2_LATENCY, 21.0, 36.0) == pytest.approx(24.0)  # 2/3 of 36 > 0.9 * 21
+    assert rank(Effect.L2_LATENCY, 30.0, 36.0) == pytest.approx(27.0)
+    assert rank(Effect.BARRIERS, 21.0) == 21.0
+
+
+def test_what_is_saved_only_after_others_counts_less():
+    """Uncoalesced accesses of a kernel that waits for each of them save nothing alone."""
+
+    def worth(effect, part, alone):
+        return Cost(effect=effect, time_s=part, alone_s=alone).worth_s
+
+    assert worth(Effect.UNCOALESCED, 23.8, 0.0) < worth(Effect.L2_LATENCY, 24.8, 25.5)  # 21.4, 23.0
+    assert worth(Effect.UNCOALESCED, 23.8, 23.8) == 23.8
+    assert worth(Effect.INTEGER_PIPE, 23.8, 0.0) == 23.8  # a roof is saved alone
 
 
 @pytest.mark.parametrize(

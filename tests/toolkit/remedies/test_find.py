@@ -5,7 +5,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import InputError
-from analysis.timing.predicted import Effect
+from analysis.timing.predicted import ALIKE, IDEAL, Effect
 from reports.sections.answer import answer
 from tests.refusals import refusal
 from tests.toolkit.remedies.launches import (
@@ -255,6 +255,126 @@ extern "C" __global__ void powers(unsigned *out, const unsigned *in) {{
     found = find_remedies(source, grid=264, block=256, arguments=arguments, device=DEVICE, seed=1)
     wide = [one for one in found if one.title.startswith("use 32-bit integers")]
     assert [one.lines for one in wide] == [(5,)] * is_said
+
+
+def test_exponentials_are_compiled_without_subnormal_numbers():
+    source = """extern "C" __global__ void powers(float *out, const float *in) {
+    float x = in[threadIdx.x], sum = 0;
+    for (int k = 1; k <= 256; k++) sum += __expf(x * k);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}"""
+    arguments = [np.zeros(1056 * 256, np.float32), np.ones(256, np.float32)]
+    found = find_remedies(source, grid=1056, block=256, arguments=arguments, device=DEVICE, seed=1)
+    first = found[0]
+    assert (first.effect, first.lines) == (Effect.SPECIAL_PIPE, (3,))
+    assert first.title.startswith("compile with -ftz=true")
+    assert first.arguments == ("--option", "-ftz=true")
+    assert first.diff == ""
+    assert first.saved_s > 0.05 * first.before_s
+    assert not any("-use_fast_math" in one.title for one in found)  # it saves no more
+
+
+@pytest.mark.parametrize(("step", "is_said"), [("k * 0.5f", True), ("v", False)])
+def test_conversions_are_to_be_few(step, is_said):
+    source = f"""extern "C" __global__ void steps(float *out, const float *in, int n) {{
+    float v = in[threadIdx.x], w = v;
+    for (int k = 0; k < n; k++)
+        v = v * w + {step};
+    out[blockIdx.x * blockDim.x + threadIdx.x] = v;
+}}"""
+    arguments = [np.zeros(1056 * 256, np.float32), np.ones(256, np.float32), np.int32(512)]
+    found = find_remedies(source, grid=1056, block=256, arguments=arguments, device=DEVICE, seed=1)
+    said = [one for one in found if one.title.startswith("convert fewer values")]
+    assert [one.lines for one in said] == [(4,)] * is_said
+
+
+COLUMN = """extern "C" __global__ void column(float *out, const float *in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+#pragma unroll 1
+    for (int k = 0; k < n; k++) sum += in[k * 8192 + i];
+    out[i] = sum;
+}"""
+
+
+def test_loads_one_after_the_other_come_before_idle_sms():
+    """The same loads wait for DRAM, L2 and L1: what is saved without all of these counts."""
+    launch = KernelLaunch(
+        text=COLUMN,
+        name="column.cu",
+        kernel="column",
+        grid=(64, 1, 1),
+        block=(128, 1, 1),
+        arguments=[np.zeros(8192, np.float32), np.ones(1 << 21, np.float32), np.int32(256)],
+        device=find_device(DEVICE),
+        arch="sm_90",
+        seed=1,
+    )
+    execution = launch.simulated(launch.compiled())
+    costs = {one.effect: one for one in execution.predicted.costs}
+    waits = [costs[one] for one in (Effect.DRAM_LATENCY, Effect.L2_LATENCY)]
+    (together_s,) = {one.together_s for one in waits}
+    idle_s = costs[Effect.IDLE_SMS].alone_s
+    assert IDEAL * together_s > idle_s > ALIKE * max(one.alone_s for one in waits)
+    assert costs[Effect.IDLE_SMS].together_s == 0
+    assert 0.9 * together_s < sum(one.time_s for one in waits) <= together_s * (1 + 1e-9)
+    first = remedies_of(launch, execution).found[0]
+    assert first.effect in (Effect.DRAM_LATENCY, Effect.L2_LATENCY)
+    assert first.title.startswith("start several loads before the first value is used")
+
+
+TREE = """extern "C" __global__ void tree(float *out, const float *in) {
+    __shared__ float part[1024];
+    part[threadIdx.x] = in[blockIdx.x * 1024 + threadIdx.x];
+    __syncthreads();
+    for (int d = 1; d < 1024; d *= 2) {
+        if (threadIdx.x % (2 * d) == 0) part[threadIdx.x] += part[threadIdx.x + d];
+        __syncthreads();
+    }
+    if (!threadIdx.x) out[blockIdx.x] = part[0];
+}"""
+
+
+def test_lanes_that_a_guard_leaves_out_diverge():
+    """The compiler turns the branch of a short condition into guards: no branch splits a warp."""
+    arguments = [np.zeros(1056, np.float32), np.ones(1 << 20, np.float32)]
+    found = find_remedies(TREE, grid=1024, block=1024, arguments=arguments, device=DEVICE, seed=1)
+    diverged = [one for one in found if one.effect == Effect.DIVERGENCE]
+    assert [one.lines for one in diverged] == [(6,)]
+
+
+def test_literals_of_fp64_in_macros_become_single():
+    source = """#define SCALE 0.7
+#define UNUSED 0.3
+#define SUM (0.2 + 0.1)
+extern "C" __global__ void scaled(float *out, const float *in) {
+    float v = in[threadIdx.x];
+    for (int k = 0; k < 128; k++) v = v * SCALE + in[k];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = v;
+}"""
+    arguments = [np.zeros(1056 * 256, np.float32), np.ones(256, np.float32)]
+    found = find_remedies(source, grid=1056, block=256, arguments=arguments, device=DEVICE, seed=1)
+    first = found[0]
+    assert (first.effect, first.lines) == (Effect.FP64_PIPE, (1,))
+    assert "+#define SCALE 0.7f\n" in first.diff
+    assert "0.3f" not in first.diff
+    assert "0.2f" not in first.diff
+    assert not any(one.title.startswith("use FP32 literals") for one in found)
+
+
+@pytest.mark.parametrize(("divisor", "is_said"), [("n", True), ("7", False)])
+def test_integers_are_to_be_divided_rarely(divisor, is_said):
+    source = f"""typedef unsigned U;
+extern "C" __global__ void quotients(U *out, const U *in, U n) {{
+    U v = in[threadIdx.x];
+    for (int k = 0; k < 128; k++)
+        v = v / {divisor} + 12345 * k;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = v;
+}}"""
+    arguments = [np.zeros(1056 * 256, np.uint32), np.ones(256, np.uint32), np.uint32(7)]
+    found = find_remedies(source, grid=1056, block=256, arguments=arguments, device=DEVICE, seed=1)
+    said = [one for one in found if one.title.startswith("divide fewer integers")]
+    assert [one.lines for one in said] == [(5,)] * is_said
 
 
 INLINED = """__device__ float sum_of(const float *row, int n) {
