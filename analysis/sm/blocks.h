@@ -30,15 +30,16 @@ static inline int is_skipped(const Sm *s, const Warp *w) {
 }
 
 /* Advance a warp past instructions that are left out. Its last one, EXIT, never is. */
-static inline void skip(const Sm *s, Warp *w) {
+static inline void skip(Sm *s, Warp *w) {
     while (w->step < w->end && is_skipped(s, w)) {
+        s->skipped++;
         w->line += words_of(&s->program.code[w->pc], w->step);
         advance_warp(w);
     }
 }
 
 /* Advance a warp to the next instruction that it executes, if there is one. */
-static inline void go_on(const Sm *s, Warp *w) {
+static inline void go_on(Sm *s, Warp *w) {
     advance_warp(w);
     if (s->program.has_skipped) skip(s, w);
 }

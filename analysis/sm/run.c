@@ -85,7 +85,7 @@ static int advance(Sm *s) {
 static int goes_on(Sm *s) {
     if (s->failed || all_done(s)) return 0;
     s->r->unfinished = s->now > s->m->most_clocks;
-    if (s->r->issued >= s->m->mark && !s->r->marked) s->r->marked = s->now;
+    if (s->r->issued + s->skipped >= s->m->mark && !s->r->marked) s->r->marked = s->now;
     return !s->r->unfinished && !(s->r->marked && s->m->stops_at_mark);
 }
 

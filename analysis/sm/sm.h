@@ -218,6 +218,7 @@ typedef struct {
     Recorded recorded;
     Jobs jobs;
     u64 now;
+    u64 skipped;          /* instructions that the replay has left out so far */
     Warp *warps;
     Block *blocks;        /* by slot */
     u32 warps_per_block;
