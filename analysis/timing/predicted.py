@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.l2_state import L2State
-from analysis.timing.resources import Resource as Resource
+from analysis.timing.resources import Resource as Resource  # noqa: PLC0414 (read from here)
 from analysis.vocabulary import Vocabulary
 
 
