@@ -356,9 +356,10 @@ def run_parts(
     if begun is not None:
         begun.append(native)
     code, steps, lines = (np.ascontiguousarray(x) for x in (code, streams.steps, streams.lines))
+    reads = _reads()  # held: another thread may have made the one that is kept
     failed = _library().sm_run(
         ctypes.byref(native),
-        _reads().ctypes.data,
+        reads.ctypes.data,
         code.ctypes.data,
         len(code),
         *(x.ctypes.data for x in (steps, lines, warps, table)),
