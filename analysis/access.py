@@ -72,6 +72,11 @@ PRODUCT_M, PRODUCT_N = 16, 8  # elements of C of one mma.sync
 PRODUCT_K: Mapping[TensorFormat, int] = MappingProxyType({"TF32": 8, "FP16": 16})
 
 
+def multiply_adds_of(tensor_format: TensorFormat) -> int:
+    """Number of multiply-adds of one mma.sync."""
+    return PRODUCT_M * PRODUCT_N * PRODUCT_K[tensor_format]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TensorProducts:
     """Products of floats on tensor cores: each float is a sum of parts of a shorter format."""
@@ -179,6 +184,12 @@ class AccessCounts:
     tensor_instructions: int = 0  #: of warps, for the products, likewise
 
     @property
+    def tensor_multiply_adds(self) -> int:
+        """Number of multiply-adds on tensor cores."""
+        tensor = self.tiling.tensor
+        return self.tensor_instructions * multiply_adds_of(tensor.format) if tensor else 0
+
+    @property
     def has_edges(self) -> bool:
         """True if some tiles exceed the matrices, so that guards exclude lanes."""
         extents = (
@@ -282,7 +293,7 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
         rows_read, columns_read = readers * tiling.thread_m, readers * tiling.thread_n
         if (tensor := tiling.tensor) is not None:
             warps = exact_div(readers, WARP_SIZE)
-            of_one = PRODUCT_M * PRODUCT_N * PRODUCT_K[tensor.format]
+            of_one = multiply_adds_of(tensor.format)
             tensor_instructions = tensor.products * exact_div(multiply_adds, of_one)
             rows_read, columns_read = warps * tensor.warp_m, warps * tensor.warp_n
             multiply_adds = 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
 from analysis.records.description import Format, Metric
-from analysis.timing.predicted import Resource
+from analysis.timing.resources import Resource
 
 if TYPE_CHECKING:
     from analysis.records.profile import Interval

@@ -11,7 +11,7 @@ from math import inf
 
 from analysis.comparison.held_out import HELD_OUT, HeldOut, Kernels
 from analysis.devices import DEVICES, Device
-from analysis.timing.predicted import Resource
+from analysis.timing.resources import Resource
 
 RECORDED = "recorded"  # the part whose launches are those of the recorded run of a device
 

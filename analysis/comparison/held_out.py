@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.timing.predicted import Resource
+from analysis.timing.resources import Resource
 
 Kernels = Literal["ladder", "other kernels"]
 

@@ -33,6 +33,7 @@ BANKS = 2
 CODE_WAYS = 4  # of the instruction cache
 SPACE_BIT, SPACES = 57, 128  # of a line's number: which repetition of a block it belongs to
 MOST_QUEUED = 32  # as in machine.h
+READS_BYTES = 4096 * 64  # ROWS * STATES of sm.h
 
 
 class Unit(IntEnum):
@@ -360,8 +361,10 @@ def run_parts(
     if begun is not None:
         begun.append(native)
     code, steps, lines = (np.ascontiguousarray(x) for x in (code, streams.steps, streams.lines))
+    reads = _reads()  # held: another thread may have made the one that is kept
     failed = _library().sm_run(
         ctypes.byref(native),
+        reads.ctypes.data,
         code.ctypes.data,
         len(code),
         *(x.ctypes.data for x in (steps, lines, warps, table)),
@@ -424,6 +427,15 @@ def _library() -> ctypes.CDLL:
     library = loaded(folder.with_name("_cycles.so"), folder, "the timing model's native code")
     pointer, number = ctypes.c_void_p, ctypes.c_uint32
     library.sm_run.argtypes = [
-        *[pointer] * 2, number, *[pointer] * 4, *[number] * 2, *[pointer] * 3,
+        *[pointer] * 3, number, *[pointer] * 4, *[number] * 2, *[pointer] * 3,
     ]  # fmt: skip
+    library.sm_reads.argtypes = [pointer]
     return library
+
+
+@cache
+def _reads() -> NDArray[np.uint8]:
+    """Table of what instructions read from register banks in which clocks; all runs share it."""
+    table = np.empty(READS_BYTES, dtype=np.uint8)
+    _library().sm_reads(table.ctypes.data)
+    return table

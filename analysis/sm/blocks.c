@@ -17,11 +17,11 @@ void start_block(Sm *s, u32 slot, u64 at) {
         Warp *w = &s->warps[b->first + k];
         const Stream *stream = &s->recorded.streams[j->first_stream + k];
         *w = (Warp){.step = s->recorded.steps + stream->first_step, .line = s->recorded.lines + stream->first_line,
-                    .ready = at, .space = j->space, .block = slot, .alive = 1,
-                    .blocked_on = LOST_EMPTY, .age = s->jobs.warp_ages++};
+                    .ready = at, .space = j->space, .block = slot, .alive = 1, .age = s->jobs.warp_ages++};
         w->end = w->step + stream->steps;
         take_step(w);
         if (s->program.has_skipped) skip(s, w);
+        wait_until(s, b->first + k, at, LOST_EMPTY);
         wake(s, b->first + k, at);
     }
 }
@@ -39,15 +39,17 @@ static void open_barrier(Sm *s, Block *b) {
         if (!w->at_barrier) continue;
         w->at_barrier = 0;
         w->ready = at;
-        w->blocked_on = LOST_BARRIER;
+        wait_until(s, b->first + k, at, LOST_BARRIER);
         wake(s, b->first + k, at);
     }
 }
 
 /* A warp arrives at the barrier of its block. */
-void arrive(Sm *s, Warp *w) {
+void arrive(Sm *s, u32 warp) {
+    Warp *w = &s->warps[warp];
     Block *b = &s->blocks[w->block];
     w->at_barrier = 1;
+    wait_until(s, warp, UNKNOWN, LOST_BARRIER);
     b->waiting++;
     s->barrier_free = GREATER(s->barrier_free, s->now) + s->m->barrier_unit_clocks;
     b->opens_after = GREATER(b->opens_after, s->now) + s->m->barrier_per_warp;
@@ -56,9 +58,11 @@ void arrive(Sm *s, Warp *w) {
 }
 
 /* A warp ends, and its block with the last one. */
-void leave(Sm *s, Warp *w) {
+void leave(Sm *s, u32 warp) {
+    Warp *w = &s->warps[warp];
     Block *b = &s->blocks[w->block];
     w->alive = 0;
+    wait_until(s, warp, UNKNOWN, LOST_EMPTY);
     b->alive--;
     if (b->alive) { open_barrier(s, b); return; }
     s->jobs.ends[b->job] = s->now + 1;

@@ -4,8 +4,8 @@
 #include "mbarriers.h"
 
 void start_block(Sm *s, u32 slot, u64 at);
-void arrive(Sm *s, Warp *w);
-void leave(Sm *s, Warp *w);
+void arrive(Sm *s, u32 warp);
+void leave(Sm *s, u32 warp);
 
 /* Set the next instruction of a warp to the first one of its step. */
 static inline void take_step(Warp *w) {
@@ -26,19 +26,20 @@ static inline void advance_warp(Warp *w) {
 /* True if the replay leaves out this execution of the next instruction of a warp. */
 static inline int is_skipped(const Sm *s, const Warp *w) {
     const u32 at = (u32)(w->step - s->recorded.steps) + w->left;
-    return at * 0x9e3779b9u >> 27 < s->program.code[w->pc].skipped;
+    return at * 0x9e3779b9u >> 27 < instruction_at(s, w->pc)->skipped;
 }
 
 /* Advance a warp past instructions that are left out. Its last one, EXIT, never is. */
-static inline void skip(const Sm *s, Warp *w) {
+static inline void skip(Sm *s, Warp *w) {
     while (w->step < w->end && is_skipped(s, w)) {
-        w->line += words_of(&s->program.code[w->pc], w->step);
+        s->skipped++;
+        w->line += words_of(instruction_at(s, w->pc), w->step);
         advance_warp(w);
     }
 }
 
 /* Advance a warp to the next instruction that it executes, if there is one. */
-static inline void go_on(const Sm *s, Warp *w) {
+static inline void go_on(Sm *s, Warp *w) {
     advance_warp(w);
     if (s->program.has_skipped) skip(s, w);
 }

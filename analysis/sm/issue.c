@@ -25,34 +25,34 @@ static u64 *pipe_of(const Sm *s, Scheduler *x, const Instruction *i) {
     return i->unit == UNIT_FMA_WIDE || (i->unit == UNIT_ALU && s->m->integers_share) ? heavy : own;
 }
 
-/* A warp cannot issue before a time, for a reason. */
+/* A warp cannot issue before a time, for a reason that may change. */
 static int not_before(u64 time, u8 reason, u64 *again, u8 *why) {
     LOWER(*again, time);
     *why = reason;
     return 0;
 }
 
-/* True if a warp can issue now; if not, `why`, and `again`: when that may change. */
-INLINED int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
-    const u64 unknown = ~0ull; /* an event will say so */
-    if (!w->alive || w->at_barrier)
-        return not_before(unknown, w->alive ? LOST_BARRIER : LOST_EMPTY, again, why);
-    if (w->ready > s->now) return not_before(w->ready, w->blocked_on, again, why);
-    const Instruction *i = &s->program.code[w->pc];
-    if (i->wait & w->waits) return not_before(unknown, w->from[__builtin_ctz(i->wait & w->waits)], again, why);
-    if (!s->program.operands[w->pc].is_plain) {
-        if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u))
-            return not_before(unknown, LOST_GLOBAL, again, why);
-        if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) return not_before(unknown, LOST_BARRIER, again, why);
-        if (i->kind == KIND_PRODUCT && !product_has_room(s, w, w - s->warps)) return not_before(unknown, LOST_PRODUCT, again, why);
-        if (i->kind == KIND_PRODUCT_WAIT && !groups_are_done(s, w, w - s->warps, i))
-            return not_before(unknown, LOST_PRODUCT, again, why);
-        if (is_request(i) && !has_room(s, x, i, w->step)) return not_before(unknown, LOST_QUEUE, again, why);
+/* True if a warp, of which `until` has passed, can issue now; if not, `why`, and `again`: when that may
+ * change. */
+INLINED int can_issue(Sm *s, Scheduler *x, u32 warp, u64 *again, u8 *why) {
+    const Warp *w = &s->warps[warp];
+    const Planned *p = &s->program.code[w->pc];
+    const Instruction *i = &p->i;
+    if (i->wait & w->waits) {
+        *why = w->from[__builtin_ctz(i->wait & w->waits)];
+        wait_until(s, warp, UNKNOWN, *why);
+        return 0;
     }
-    if (x->reads_free > s->now && reads_registers(i)) return not_before(x->reads_free, LOST_BANK, again, why);
-    const int may_slip = i->unit == UNIT_FMA || i->unit == UNIT_CONTROL;
-    if (x->slip_free > s->now && !may_slip && x->last >= 0 && w == &s->warps[x->last])
-        return not_before(x->slip_free, LOST_BANK, again, why);
+    if (!p->is_plain) {
+        if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u))
+            return not_before(UNKNOWN, LOST_GLOBAL, again, why);
+        if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) return not_before(UNKNOWN, LOST_BARRIER, again, why);
+        if (i->kind == KIND_PRODUCT && !product_has_room(s, w, warp)) return not_before(UNKNOWN, LOST_PRODUCT, again, why);
+        if (i->kind == KIND_PRODUCT_WAIT && !groups_are_done(s, w, warp, i)) return not_before(UNKNOWN, LOST_PRODUCT, again, why);
+        if (is_request(i) && !has_room(s, x, i, w->step)) return not_before(UNKNOWN, LOST_QUEUE, again, why);
+    }
+    if (x->reads_free > s->now && p->reads_registers) return not_before(x->reads_free, LOST_BANK, again, why);
+    if (x->slip_free > s->now && !p->may_slip && warp == x->last) return not_before(x->slip_free, LOST_BANK, again, why);
     const u64 free = *pipe_of(s, x, i);
     return free <= s->now || not_before(free, LOST_PIPE, again, why);
 }
@@ -100,9 +100,10 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     Warp *w = &s->warps[warp];
     const Step *step = w->step;
     const u32 pc = w->pc;
-    const Instruction *i = &s->program.code[pc];
+    const Planned *p = &s->program.code[pc];
+    const Instruction *i = &p->i;
     u32 slip;
-    const u32 late = bank_clocks(s, &x->registers, warp, pc, &slip);
+    const u32 late = bank_clocks(s, &x->registers, warp, p, &slip);
     write_back(x, s->now);
     x->last = warp;
     x->free = s->now + 1;
@@ -112,15 +113,16 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     *pipe_of(s, x, i) = s->now + i->pipe_clocks;
     s->r->unit_busy[i->unit] += i->pipe_clocks;
     w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : 1);
-    w->blocked_on = LOST_STALL;
+    u8 why = LOST_STALL;
     const u64 fetched = code_is_here(s, pc);
     if (w->ready < fetched) {
         w->ready = fetched;
-        w->blocked_on = LOST_FETCH;
+        why = LOST_FETCH;
     }
-    if (s->program.operands[pc].is_plain) {
+    if (p->is_plain) {
         go_on(s, w);
-        if (w->step == w->end) leave(s, w);
+        wait_until(s, warp, w->ready, why);
+        if (w->step == w->end) leave(s, warp);
         return;
     }
     expect(w, i->write_barrier, waits_for(i, step));
@@ -153,35 +155,46 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         RAISE(w->ready, s->now + m->branch_clocks);
     }
     if (i->kind == KIND_FENCE && !(step->flags & STEP_OFF)) RAISE(w->ready, s->now + m->fence_clocks);
+    wait_until(s, warp, w->ready, why);
     if (w->step == w->end) {
-        leave(s, w);
+        leave(s, warp);
     } else if (i->kind == KIND_BARRIER && !(step->flags & STEP_OFF)) {
-        arrive(s, w);
+        arrive(s, warp);
     }
 }
 
 /* Issue an instruction of the warp that issued last, or of the oldest one that can. If none can, the
  * scheduler sleeps until that may change. */
 void choose(Sm *s, Scheduler *x) {
-    u64 again = ~0ull;
-    u8 why = LOST_EMPTY, first_why = LOST_EMPTY;
-    i64 chosen = -1;
-    if (x->last >= 0 && can_issue(s, x, &s->warps[x->last], &again, &why)) {
-        chosen = x->last;
-    } else {
-        u64 oldest = ~0ull;
-        for (u32 k = 0; k < x->count; k++) {
-            Warp *w = &s->warps[x->warps[k]];
-            if (w->age >= oldest) continue;
-            if (can_issue(s, x, w, &again, &why)) {
-                oldest = w->age;
-                chosen = x->warps[k];
-            } else if (first_why == LOST_EMPTY) {
-                first_why = why;
-            }
+    const u32 first = x->number * s->warps_per_scheduler;
+    const u64 *until = s->until + first, now = s->now;
+    u64 again = UNKNOWN, oldest = UNKNOWN;
+    u8 why = LOST_EMPTY, why_of_last = LOST_EMPTY, first_why = LOST_EMPTY;
+    u32 chosen = NO_WARP, refused = NO_WARP;
+    if (x->last != NO_WARP && until[x->last / SCHEDULERS] <= now) {
+        if (can_issue(s, x, x->last, &again, &why_of_last)) {
+            issue(s, x, x->last);
+            return;
         }
+        refused = x->last;
     }
-    if (chosen >= 0) {
+    for (u32 k = 0; k < x->count; k++) {
+        const u32 warp = k * SCHEDULERS + x->number;
+        if (until[k] > now) {
+            LOWER(again, until[k]);
+            why = s->why_until[first + k];
+        } else if (warp == refused) {
+            why = why_of_last;
+        } else if (s->warps[warp].age >= oldest) {
+            continue;
+        } else if (can_issue(s, x, warp, &again, &why)) {
+            oldest = s->warps[warp].age;
+            chosen = warp;
+            continue;
+        }
+        if (first_why == LOST_EMPTY) first_why = why;
+    }
+    if (chosen != NO_WARP) {
         issue(s, x, chosen);
         return;
     }
@@ -204,8 +217,10 @@ void happen(Sm *s, Event e) {
     }
     Warp *w = &s->warps[e.warp];
     Scheduler *x = &s->scheduler[e.warp % SCHEDULERS];
-    if (e.scoreboard != NONE && w->age == e.age && !--w->pending[e.scoreboard])
+    if (e.scoreboard != NONE && w->age == e.age && !--w->pending[e.scoreboard]) {
         w->waits &= ~(1u << e.scoreboard);
+        if (w->alive && !w->at_barrier) s->until[place_among(s, e.warp)] = w->ready;
+    }
     write_back(x, s->now);
     x->write_due += e.registers * s->m->write_slots;
     if (x->write_due >= 1) {

@@ -10,7 +10,7 @@
 static void served(Sm *s, const Request *q, double now) {
     const Machine *m = s->m;
     Warp *w = &s->warps[q->warp];
-    const Instruction *i = &s->program.code[q->step->pc];
+    const Instruction *i = instruction_at(s, q->step->pc);
     const u32 registers = q->step->flags & STEP_OFF ? 0 : i->registers;
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
@@ -58,7 +58,7 @@ static void served(Sm *s, const Request *q, double now) {
 /* Add a request to its queue. Requests to shared memory overtake those of their scheduler to global
  * memory, except for the first few, which are already in flight. */
 void enqueue(Sm *s, Scheduler *x, Request q) {
-    const Instruction *i = &s->program.code[q.step->pc];
+    const Instruction *i = instruction_at(s, q.step->pc);
     const u32 kind = queue_of(i, q.step);
     q.turn = ++s->lsu.requests;
     if (kind == QUEUE_GLOBAL) {
@@ -76,7 +76,7 @@ void enqueue(Sm *s, Scheduler *x, Request q) {
 /* True if a request needs the L1 data path when it is served. Loads of global memory need it when their
  * lines arrive; predicated-off requests and ends of copy groups never do. */
 static int needs_data(const Sm *s, const Request *q) {
-    const u8 kind = s->program.code[q->step->pc].kind;
+    const u8 kind = instruction_at(s, q->step->pc)->kind;
     const int is_global_load = q->step->lines && (kind == KIND_LOAD || kind == KIND_COPY);
     return q->left > 0 && !is_global_load && kind != KIND_COPY_GROUP;
 }
@@ -102,7 +102,7 @@ int serve_next(Sm *s) {
     next->count--;
     s->lsu.waiting--;
     if (next == &best->queue[QUEUE_GLOBAL]) {
-        const u32 places = places_of(&s->program.code[q.step->pc]);
+        const u32 places = places_of(instruction_at(s, q.step->pc));
         s->lsu.global_places -= places;
         best->global_places -= places;
         for (u32 k = 0; k < SCHEDULERS; k++) wake(s, k, s->now + 1); /* any of them may take the free entry */

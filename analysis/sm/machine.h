@@ -109,7 +109,7 @@ typedef struct {
     double local_read_share, local_write_share; /* the same of local memory */
     double waiting_share; /* fraction of the requests to L2 that wait for DRAM */
     volatile u64 most_clocks; /* 0 ends the run, also while it goes on */
-    u64 mark;             /* number of instructions; a run records when they were issued */
+    u64 mark;             /* number of instructions; a run records when they were issued or left out */
 } Machine;
 
 /* Why a scheduler issued nothing in a clock. */

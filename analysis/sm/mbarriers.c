@@ -71,7 +71,7 @@ int phase_is_over(Sm *s, const Warp *w) {
 int help_one(Sm *s) {
     for (u32 k = 0; k < s->m->slots * s->warps_per_block; k++) {
         Warp *w = &s->warps[k];
-        if (!w->alive || s->program.code[w->pc].kind != KIND_MBARRIER_WAIT || phase_is_over(s, w)) continue;
+        if (!w->alive || instruction_at(s, w->pc)->kind != KIND_MBARRIER_WAIT || phase_is_over(s, w)) continue;
         Block *b = &s->blocks[w->block];
         end_phase(s, b, mbarrier_of(b, word(w->line, 0)));
         return 1;

@@ -31,7 +31,7 @@ void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
  * what an instruction reads, in the same bits, and above them the delay of the first slot's read; NO_ROOM
  * if not all reads fit. `number` has the clocks of each slot (none: no read), then their banks. A bank
  * reads one register per clock. */
-static void plan_reads(u8 *row, u32 number) {
+static void plan_row(u8 *row, u32 number) {
     for (u32 state = 0; state < STATES; state++) {
         u32 taken = state, lacks = 0, slip = 0;
         for (u32 k = 0; k < SLOTS; k++) {
@@ -45,15 +45,22 @@ static void plan_reads(u8 *row, u32 number) {
     }
 }
 
-/* Fill what is known of an instruction's operands before the run. */
-void plan_operands(Sm *s, u32 pc) {
-    const Instruction *i = &s->program.code[pc];
-    Operands *found = &s->program.operands[pc];
+void plan_reads(u8 (*reads)[STATES]) {
+    for (u32 number = 0; number < ROWS; number++) plan_row(reads[number], number);
+}
+
+/* Fill what is known of an instruction before the run. */
+void plan_instruction(Planned *found) {
+    const Instruction *i = &found->i;
     u32 again = 0, banks = 0; /* again: slots with the register of an earlier slot, which is read once */
+    found->reads_registers = i->operands || i->source[0] >= 0 || i->source[1] >= 0 || i->source[2] >= 0;
+    found->may_slip = i->unit == UNIT_FMA || i->unit == UNIT_CONTROL;
     found->is_plain = i->kind == KIND_PLAIN && !is_request(i) && (i->write_barrier & i->read_barrier) == NONE;
     for (u32 k = 0; k < SLOTS; k++) {
         const u16 r = i->source[k];
-        found->at[k] = (Operand){r, i->reuse >> k & 1 ? r : NOT_KEPT, r == NOT_KEPT ? NO_BANK : r % BANKS};
+        found->reg[k] = r;
+        found->kept[k] = i->reuse >> k & 1 ? r : NOT_KEPT;
+        found->bank[k] = r == NOT_KEPT ? NO_BANK : r % BANKS;
         for (u32 n = 0; n < k; n++) again |= (i->source[n] == i->source[k]) << k;
         banks |= r % BANKS << (CLOCKS * SLOTS + k);
     }
@@ -63,6 +70,5 @@ void plan_operands(Sm *s, u32 pc) {
             if (i->source[k] >= 0 && !((known | again) >> k & 1))
                 number |= clocks_of(i, k, (known | again) >> 1 & 1) << CLOCKS * k;
         found->row[known] = number;
-        if (!s->program.reads[number][STATES - 1]) plan_reads(s->program.reads[number], number);
     }
 }

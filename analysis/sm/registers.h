@@ -12,11 +12,8 @@ enum { CLOCKS_AHEAD = 48 };   /* for which reads of requests are recorded */
 enum { AT_ONCE = 1, BY_SECOND = 3, NOT_NEXT = 5, LATER = 6, ANY = 7 };
 
 void hand_over(Sm *s, Scheduler *x, const Instruction *i);
-void plan_operands(Sm *s, u32 pc);
-
-static inline int reads_registers(const Instruction *i) {
-    return i->operands || i->source[0] >= 0 || i->source[1] >= 0 || i->source[2] >= 0;
-}
+void plan_reads(u8 (*reads)[STATES]);
+void plan_instruction(Planned *p);
 
 /* Shift the recorded reads of the register banks so that they begin now. */
 static inline void look_ahead(Registers *x, u64 now) {
@@ -27,8 +24,7 @@ static inline void look_ahead(Registers *x, u64 now) {
 
 /* Clocks that an instruction waits for its registers; all instructions that read registers wait with
  * it. For `slip` clocks, only later instructions of its warp wait, except for multiply-adds. */
-static inline u32 bank_clocks(Sm *s, Registers *x, u32 warp, u32 pc, u32 *slip) {
-    const Operand *o = s->program.operands[pc].at;
+static inline u32 bank_clocks(Sm *s, Registers *x, u32 warp, const Planned *p, u32 *slip) {
     u32 late = 0, known = 0;
     *slip = 0;
     if (!s->m->bank_count) return 0;
@@ -36,16 +32,16 @@ static inline u32 bank_clocks(Sm *s, Registers *x, u32 warp, u32 pc, u32 *slip) 
     x->kept_warp = warp;
     look_ahead(x, s->now);
     for (u32 k = 0; k < SLOTS; k++) {
-        u64 *kept = &x->kept[k][o[k].bank];
-        known |= (((u64)o[k].reg << REG_SHIFT) + x->number - *kept <= KEPT_FOR) << k;
-        *kept = ((u64)o[k].kept << REG_SHIFT) + x->number;
+        u64 *kept = &x->kept[k][p->bank[k]];
+        known |= (((u64)p->reg[k] << REG_SHIFT) + x->number - *kept <= KEPT_FOR) << k;
+        *kept = ((u64)p->kept[k] << REG_SHIFT) + x->number;
     }
-    const u8 *row = s->program.reads[s->program.operands[pc].row[known]];
+    const u8 *row = s->program.reads[p->row[known]];
     u64 found;
     while ((found = row[(x->reads[0] >> late & ANY) | (x->reads[1] >> late & ANY) << CLOCKS]) == NO_ROOM) late++;
     x->reads[0] |= (found & ANY) << late;
     x->reads[1] |= (found >> CLOCKS & ANY) << late;
     *slip = found >> CLOCKS * BANKS;
-    if (s->program.code[pc].yield) x->number += KEPT_FOR;
+    if (p->i.yield) x->number += KEPT_FOR;
     return late;
 }

@@ -85,7 +85,7 @@ static int advance(Sm *s) {
 static int goes_on(Sm *s) {
     if (s->failed || all_done(s)) return 0;
     s->r->unfinished = s->now > s->m->most_clocks;
-    if (s->r->issued >= s->m->mark && !s->r->marked) s->r->marked = s->now;
+    if (s->r->issued + s->skipped >= s->m->mark && !s->r->marked) s->r->marked = s->now;
     return !s->r->unfinished && !(s->r->marked && s->m->stops_at_mark);
 }
 
@@ -114,6 +114,7 @@ static void run(Sm *s) {
 
 /* The arrays that a run changes, without its results, and how long each is. */
 #define ARRAYS(OF, s)                                                                                       \
+    OF(until, SCHEDULERS * (s)->warps_per_scheduler) OF(why_until, SCHEDULERS * (s)->warps_per_scheduler)   \
     OF(warps, (s)->m->slots * (s)->warps_per_block) OF(blocks, (s)->m->slots)                               \
     OF(jobs.ended, (s)->m->slots) OF(fetch.arrival, (s)->fetch.lines) OF(fetch.used, (s)->fetch.lines)      \
     OF(events.heap, (s)->events.room) OF(arrivals.list, (s)->arrivals.room)                                 \
@@ -151,28 +152,44 @@ static void run_fewer(Sm *s) {
     set_free(&x);
 }
 
-/* Each scheduler has every fourth warp; `warps` has room for these, `each` per scheduler. */
-static void set_up_schedulers(Sm *s, u32 *warps, u32 each) {
+/* Each scheduler has every fourth warp. */
+static void set_up_schedulers(Sm *s) {
+    const u32 warps = s->m->slots * s->warps_per_block;
     for (u32 k = 0; k < SCHEDULERS; k++) {
         Scheduler *x = &s->scheduler[k];
-        x->warps = warps + k * each;
-        for (u32 w = k; w < s->m->slots * s->warps_per_block; w += SCHEDULERS) x->warps[x->count++] = w;
-        x->last = -1;
+        x->number = k;
+        x->count = (warps + SCHEDULERS - 1 - k) / SCHEDULERS;
+        x->last = NO_WARP;
         x->why = LOST_EMPTY;
-        x->registers.kept_warp = ~0u;
+        x->registers.kept_warp = NO_WARP;
+    }
+    for (u32 w = 0; w < warps; w++) wait_until(s, w, UNKNOWN, LOST_EMPTY);
+}
+
+/* Plan the instructions of the program: `code`, at `memory`, which has room for one more. */
+static void plan(Sm *s, const Instruction *code, u32 length, void *memory) {
+    const size_t line = sizeof(Planned);
+    s->program.code = (Planned *)(((uintptr_t)memory + line - 1) / line * line);
+    for (u32 k = 0; k < length; k++) {
+        s->program.code[k].i = code[k];
+        plan_instruction(&s->program.code[k]);
+        s->program.has_skipped |= code[k].skipped > 0;
     }
 }
 
+/* Fill a table that all runs share: READS_BYTES. */
+EXPORT void sm_reads(u8 *table) { plan_reads((u8(*)[STATES])table); }
+
 /* Run `job_count` blocks, and also only the first `fewer` of them (at least as many as slots, but not
- * all; 0: none). `result`, and `starts` and `ends` of each block in clocks, are those of all blocks,
+ * all; 0: none). `reads`: see above. `result`, and `starts` and `ends` of each block in clocks, are those of all blocks,
  * then of the first ones. Nonzero: out of memory. */
-EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, const Step *steps,
-                  const u64 *lines, const Stream *streams, const Job *jobs, u32 job_count, u32 fewer,
+EXPORT u32 sm_run(const Machine *machine, const u8 *reads, const Instruction *code, u32 length,
+                  const Step *steps, const u64 *lines, const Stream *streams, const Job *jobs, u32 job_count, u32 fewer,
                   Result *result, u64 *starts, u64 *ends) {
     u32 most = 1;
     for (u32 k = 0; k < job_count; k++) RAISE(most, jobs[k].warps);
-    const u32 each = machine->slots * most / SCHEDULERS + 1;
-    Sm s = {.m = machine, .program.code = code, .warps_per_block = most, .r = result,
+    Sm s = {.m = machine, .warps_per_block = most, .r = result, .program.reads = (const u8(*)[STATES])reads,
+            .warps_per_scheduler = machine->slots * most / SCHEDULERS + 1,
             .recorded = {.steps = steps, .lines = lines, .streams = streams},
             .jobs = {.job = jobs, .count = job_count, .fewer = fewer, .free = machine->first_start, .starts = starts, .ends = ends},
             .fetch.lines = length / CODE_LINE + 1, .events.room = 64, .arrivals.room = 64,
@@ -180,25 +197,20 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
     s.l1.capacity = machine->l1_lines / s.l1.sets * s.l1.sets;
     while (s.l1.buckets < 2 * s.l1.capacity) s.l1.buckets *= 2;
     memset(result, 0, sizeof *result);
-    s.program.operands = calloc(length, sizeof *s.program.operands);
-    s.program.reads = calloc(ROWS, sizeof *s.program.reads);
-    u32 *of_schedulers = calloc(SCHEDULERS * each, sizeof *of_schedulers);
-    s.failed = !s.program.operands || !s.program.reads || !of_schedulers;
+    void *memory = calloc(length + 1, sizeof(Planned));
+    s.failed = !memory;
 #define ZEROS(array, count) s.failed |= !(s.array = calloc(count, sizeof *s.array));
     ARRAYS(ZEROS, &s)
 #undef ZEROS
     if (!s.failed) {
-        for (u32 k = 0; k < length; k++) {
-            plan_operands(&s, k);
-            s.program.has_skipped |= code[k].skipped > 0;
-        }
+        plan(&s, code, length, memory);
         set_up_l1(&s.l1);
-        set_up_schedulers(&s, of_schedulers, each);
+        set_up_schedulers(&s);
         for (u32 k = 0; k < machine->slots; k++) start_block(&s, k, 0);
         run(&s);
     }
     set_free(&s);
-    free(of_schedulers); free(s.program.operands); free(s.program.reads);
+    free(memory);
     return s.failed;
 }
 

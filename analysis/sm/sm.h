@@ -22,14 +22,20 @@ enum { REG_SHIFT = 48 };    /* in Registers.kept: the register is above these bi
 enum { CLOCKS = 3 };        /* clocks in which an instruction may read its registers */
 enum { STATES = 64 };       /* sets of clocks in which banks may be taken, CLOCKS bits for each bank */
 enum { ROWS = 4096 };       /* rows of Program.reads */
+#define NO_WARP (~0u)
+#define UNKNOWN (~0ull)     /* a time that an event will say */
 enum { NO_ROOM = 0xff };    /* entry of a row: the registers cannot be read in this state */
 
-/* Operand slot of an instruction: its register, and the same if the reuse cache keeps it. */
-typedef struct { u16 reg, kept; u8 bank; } Operand;
-
-/* Operands of an instruction. `row`: its row of `Sm.reads` for each set of slots whose operand the reuse
- * cache has, one bit each. `is_plain`: it is no request and sets no scoreboard. */
-typedef struct { Operand at[SLOTS]; u16 row[1 << SLOTS]; u8 is_plain; } Operands;
+/* An instruction, and what is known of it before the run, in one line of the CPU's cache. Of each operand
+ * slot: its register, the same if the reuse cache keeps it, and its bank. `row`: its row of `Program.reads`
+ * for each set of slots whose operand the reuse cache has, one bit each. `is_plain`: it is no request and
+ * sets no scoreboard. `may_slip`: it does not wait for late reads of its warp. */
+typedef struct {
+    _Alignas(64) Instruction i;
+    u8 is_plain, reads_registers, may_slip, bank[SLOTS];
+    u16 reg[SLOTS], kept[SLOTS], row[1 << SLOTS];
+} Planned;
+_Static_assert(sizeof(Planned) == 64, "a planned instruction fills one line of the CPU's cache");
 
 /* Event at a time; `age` is that of the warp. The data of missed loads take `clocks` of L1's data path
  * then. */
@@ -51,7 +57,7 @@ typedef struct {
     u8 waits;             /* scoreboards with pending results, one bit each */
     u8 from[SCOREBOARDS]; /* reason of each wait: LOST_* */
     u32 block;            /* slot of the block */
-    u8 alive, at_barrier, blocked_on;
+    u8 alive, at_barrier;
     u64 age;
 } Warp;
 
@@ -105,8 +111,8 @@ typedef struct {
     u64 port;             /* when the next request can be handed over */
     double constants_free; /* when its next load of constants can begin */
     u64 unit_free[UNITS]; /* UNIT_FMA: the half that makes no integer products */
-    i64 last;             /* warp that issued last */
-    u32 count, *warps;
+    u32 last;             /* warp that issued last, or NO_WARP */
+    u32 number, count;    /* from 0 on; of its warps: warps `number`, `number` + SCHEDULERS and so on */
     Queue queue[QUEUES];
     u32 global_places;    /* entries of the global queue that its requests take */
     u8 why;
@@ -114,9 +120,8 @@ typedef struct {
 
 /* The program, and what is known of its instructions before the run. */
 typedef struct {
-    const Instruction *code;
-    Operands *operands;   /* of each instruction */
-    u8 (*reads)[STATES];  /* what instructions read in which clocks: see plan_reads() */
+    Planned *code;
+    const u8 (*reads)[STATES]; /* what instructions read in which clocks: see sm_reads() */
     u8 has_skipped;       /* some executions are left out */
 } Program;
 
@@ -218,9 +223,12 @@ typedef struct {
     Recorded recorded;
     Jobs jobs;
     u64 now;
+    u64 skipped;          /* instructions that the replay has left out so far */
     Warp *warps;
+    u64 *until;           /* at which a warp may issue, at `place_among` all; UNKNOWN: an event will say so */
+    u8 *why_until;        /* why not before: LOST_* */
     Block *blocks;        /* by slot */
-    u32 warps_per_block;
+    u32 warps_per_block, warps_per_scheduler;
     Scheduler scheduler[SCHEDULERS];
     CodeFetch fetch;
     Events events;
@@ -235,3 +243,15 @@ typedef struct {
     u8 failed;
     Result *r;
 } Sm;
+
+static inline const Instruction *instruction_at(const Sm *s, u32 pc) { return &s->program.code[pc].i; }
+
+/* Place of a warp in `until`: those of a scheduler are neighbours. */
+static inline u32 place_among(const Sm *s, u32 warp) { return warp % SCHEDULERS * s->warps_per_scheduler + warp / SCHEDULERS; }
+
+/* A warp cannot issue before a time, for a reason. */
+static inline void wait_until(Sm *s, u32 warp, u64 time, u8 why) {
+    const u32 place = place_among(s, warp);
+    s->until[place] = time;
+    s->why_until[place] = why;
+}

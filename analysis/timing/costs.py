@@ -33,7 +33,7 @@ from analysis.timing.effects import (
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import WAITS_FOR_LOADS, Cost, Effect, LineCost, rank
-from analysis.timing.samples import Sample
+from analysis.timing.samples import Sample, Whole
 from analysis.timing.sm_totals import SmTotals
 
 THREADS = 2
@@ -41,6 +41,10 @@ AT_ROOF = 1.05  # times the roof: further effects are not removed
 MUCH_LEFT = 0.05  # of the time: what is left above the roof, so that unlikely effects are removed
 LEAST_LOST = 0.02  # of the clocks of the schedulers, that the reasons of an effect take
 MOST_LINES, LEAST_OF_LINE = 5, 0.03
+# Effects of long blocks may be ranked by what the SM does from the first of these numbers of
+# instructions to the second. More instructions ranked them no better (decision 118).
+RANKED_BY = (1 << 17, 3 << 17)
+MANY_TIMES = 4  # as many instructions: such blocks are long
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +100,50 @@ class Pricing:
         self.replays.update(zip(missing, made, strict=True))
         return [self.time(scene) for scene in scenes]
 
+    def ranking_times(self, scenes: Sequence[Scene]) -> list[SceneTime]:
+        """Times of the scenes to rank them by: in long blocks, from their first instructions."""
+        if not self._has_long_blocks:
+            return self.times(scenes)
+        jobs = [partial(self._at_first, scene) for scene in (self.base, *scenes)]
+        complete, *of_scenes = side_by_side(jobs, THREADS, self.begun)
+        return [
+            self._time(scene, found.relative_to(complete, self._complete), {})
+            for scene, found in zip(scenes, of_scenes, strict=True)
+        ]
+
+    @property
+    def _has_long_blocks(self) -> bool:
+        sm = self.base.sm
+        if not isinstance(sm.work.sample, Whole) or sm.work.of_sm:
+            return False
+        streams = sm.work.sample.streams
+        executed = streams.executed * sm.numbers_of_blocks[0] // streams.blocks
+        return executed > MANY_TIMES * RANKED_BY[-1]
+
+    def _at_first(self, scene: Scene) -> SmTotals:
+        """Totals of the SM between the two numbers of instructions in RANKED_BY."""
+        sm, (streams,) = scene.sm, scene.streams
+        first, second = (
+            SmTotals.of(
+                blocks_run(
+                    sm,
+                    replace(scene.machine, mark=mark, stops_at_mark=1),
+                    streams,
+                    sm.numbers_of_blocks[:1],
+                    self.begun,
+                    scene.code,
+                )[0]
+            )
+            for mark in RANKED_BY
+        )
+        return second.since(first)
+
     def time(self, scene: Scene) -> SceneTime:
         found, lost, _ = self._replay(scene)
+        return self._time(scene, found, lost)
+
+    def _time(self, scene: Scene, found: SmTotals, lost: Mapping[str, float]) -> SceneTime:
+        """Time of a scene whose replay has the totals `found`."""
         spread = scene.sm.work.relative_work(scene.sm.device) if scene.is_spread else 1.0
         totals = found.relative_to(self._complete, self.runs.replayed).times(1 / spread)
         l2, dram = (time_s * scene.sm.clock_hz for time_s in scene.below_l1_s)
@@ -169,10 +215,13 @@ def _pricing(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> Pricing:
     return pricing
 
 
-def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, ...]:
+def costs_of(
+    runs: ModelRuns, sm: ModelledSm, begun: list[Any], *, ranks_briefly: bool = False
+) -> tuple[Cost, ...]:
     """Parts of the time of a launch. `sm` is replayed, with the sample of `runs` or a shorter one.
 
-    `begun` gets what `analysis.sm.end_runs` ends runs by.
+    `begun` gets what `analysis.sm.end_runs` ends runs by. `ranks_briefly`: effects of long blocks
+    are ranked by a part of each block, so that `alone_s` is less exact than the parts.
     """
     pricing = _pricing(runs, sm, begun)
     base, before, hz = pricing.base, pricing.complete, runs.sm.clock_hz
@@ -180,7 +229,8 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
     likely = [one for one in present if _may_matter(one, base, before)]
     alone = [one.removed(base) for one in likely]
     loads = [one for one in likely if one.effect in WAITS_FOR_LOADS]
-    times = pricing.times([*alone, _without(loads, base)])
+    times_of = pricing.ranking_times if ranks_briefly else pricing.times
+    times = times_of([*alone, _without(loads, base)])
     *savings, of_loads = [max(0.0, before.clocks - one.clocks) for one in times]
     saved = {one.effect: saving for one, saving in zip(likely, savings, strict=True)}
     together = {one.effect: of_loads for one in loads}
@@ -200,7 +250,8 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
         is_first = scene is base and one in likely
         scene = alone[likely.index(one)] if is_first else one.removed(scene)
         now = pricing.time(scene)
-        costs.append((one.effect, max(0.0, clocks - now.clocks), saved.get(one.effect, 0.0)))
+        part = max(0.0, clocks - now.clocks)
+        costs.append((one.effect, part, part if is_first else saved.get(one.effect, 0.0)))
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
         costs.append((effect, part, 0.0))

@@ -93,7 +93,8 @@ def _predicted(
     lines: tuple[LineCost, ...] = ()
     if explanation is not Explanation.NONE:
         cheaper = _shorter(complete, 0, SHORTENED_FOR_COSTS) or complete
-        costs = costs_of(runs, cheaper, begun)
+        is_brief = explanation is Explanation.EFFECTS
+        costs = costs_of(runs, cheaper, begun, ranks_briefly=is_brief)
         lines = line_costs(runs, cheaper, begun) if explanation is Explanation.COSTS else ()
     return Predicted(
         time_s=time_s,

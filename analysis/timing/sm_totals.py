@@ -54,6 +54,10 @@ class SmTotals:
     def times(self, factor: float) -> SmTotals:
         return SmTotals(**{name: factor * value for name, value in vars(self).items()})
 
+    def since(self, earlier: SmTotals) -> SmTotals:
+        """These totals without those of an earlier moment of the same run."""
+        return SmTotals(**{name: value - vars(earlier)[name] for name, value in vars(self).items()})
+
     def line_to(self, other: SmTotals, steps: float) -> SmTotals:
         """Linear extrapolation: this point plus `steps` times the difference to `other`."""
         mine, others = vars(self), vars(other)

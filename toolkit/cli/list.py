@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.devices import DEVICES, Device
-from reports import text
-from reports.sections.table import plain_table
 from toolkit.cli.options import Json
 from toolkit.cli.output import print_json
 from toolkit.cli.terminal import out, rich_table
 
 if TYPE_CHECKING:
+    from analysis.devices import Device
     from kernels.variant import Reference, Variant
 
 
@@ -32,6 +30,7 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List the known variants and devices."""
+    from analysis.devices import DEVICES
     from kernels import LADDER, REFERENCES
 
     if as_json:
@@ -44,6 +43,7 @@ def list_(
 
 
 def _listing(what: Listed | None) -> dict[str, Any]:
+    from analysis.devices import DEVICES
     from kernels import LADDER, REFERENCES
 
     listing: dict[str, Any] = {}
@@ -67,6 +67,8 @@ def _listing(what: Listed | None) -> dict[str, Any]:
 
 
 def print_variants(variants: Sequence[Variant], references: Sequence[Reference]) -> None:
+    from reports.sections.table import plain_table
+
     rows = [
         [
             str(variant.rung),
@@ -86,6 +88,9 @@ def print_variants(variants: Sequence[Variant], references: Sequence[Reference])
 
 
 def print_devices(devices: Sequence[Device]) -> None:
+    from reports import text
+    from reports.sections.table import plain_table
+
     numbers = ((title, "", True) for title in ("SMs", "FP32", "DRAM", "memory"))
     rows = (
         [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reports import text
 from toolkit.cli.terminal import err, out, say
 
 MOST_PRINTED = 20  # lines
@@ -10,6 +9,8 @@ MOST_PRINTED = 20  # lines
 
 def print_printed(printed: str) -> None:
     """The first lines that the kernel printed, and how many more there are."""
+    from reports import text
+
     lines = printed.splitlines()
     if not lines:
         return
@@ -23,6 +24,8 @@ def print_printed(printed: str) -> None:
 
 def print_before_failure(printed: str) -> None:
     """The last lines that a kernel printed before it failed, on standard error."""
+    from reports import text
+
     lines = printed.splitlines()
     if not lines:
         return

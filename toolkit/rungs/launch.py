@@ -73,10 +73,14 @@ class RungLaunch:
 
     @cached_property
     def cost(self) -> float:
-        """About how many thread instructions a block executes, by its closed forms."""
+        """About how many thread instructions a block executes, by its closed forms.
+
+        A multiply-add of tensor cores takes the simulator as long as one of an FP32 unit.
+        """
         counts = access_counts(self.tiling, self.executed)
         accesses = sum(access.instructions for access in counts.accesses)
-        return (counts.multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / self.geometry.blocks
+        multiply_adds = counts.multiply_adds + counts.tensor_multiply_adds
+        return (multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / self.geometry.blocks
 
     @property
     def busy_blocks(self) -> int:

@@ -581,3 +581,31 @@ def test_starting_blocks_costs_no_more_than_all_starts(blocks):
     (without,) = pricing.times([one.removed(pricing.base)])
     assert pricing.complete.clocks - without.clocks <= one.most_clocks(pricing.base)
     assert one.most_clocks(one.removed(pricing.base)) == 0
+
+
+def test_effects_of_long_blocks_are_ranked_by_a_part_of_each(monkeypatch):
+    sm = modelled_sm(work(samples=(512,)))
+    runs = model_runs(sm, [])
+    monkeypatch.setattr(costs, "RANKED_BY", (1 << 13, 3 << 13))  # of 151,000 instructions
+    whole, parts, run_them = [], [], costs.blocks_run
+
+    def noted(sm, machine, *rest):
+        (parts if machine.stops_at_mark else whole).append(machine)
+        return run_them(sm, machine, *rest)
+
+    monkeypatch.setattr(costs, "blocks_run", noted)
+    exact = costs.costs_of(runs, sm, [])
+    assert not parts
+    of_exact = len(whole)
+    brief = costs.costs_of(runs, sm, [], ranks_briefly=True)
+    assert parts
+    assert len(whole) - of_exact < of_exact
+    assert sum(one.time_s for one in brief) == pytest.approx(sum(one.time_s for one in exact))
+    first, of_both = brief[0], {one.effect: one for one in exact}
+    assert first == of_both[first.effect]  # the saving of the first one is that of whole blocks
+
+
+def test_effects_of_short_blocks_are_ranked_by_whole_replays():
+    sm = modelled_sm(work(samples=(512,)))
+    runs = model_runs(sm, [])
+    assert costs.costs_of(runs, sm, [], ranks_briefly=True) == costs.costs_of(runs, sm, [])

@@ -687,6 +687,15 @@ def test_help_imports_nothing_heavy():
         "pycuda",
         "toolkit.store.profile_json",
     }
+    own = {x for x in modules if x.split(".")[0] in {"analysis", "kernels", "reports"}}
+    # the default device and what it is called in the help, and nothing else
+    assert own == {
+        "analysis",
+        *("analysis.comparison", "analysis.comparison.accuracy", "analysis.comparison.held_out"),
+        *("analysis.device_table", "analysis.devices", "analysis.errors", "analysis.geometry"),
+        *("analysis.l2_state", "analysis.problem", "analysis.vocabulary"),
+        *("analysis.timing", "analysis.timing.resources"),
+    }
 
 
 def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved):
