@@ -2,6 +2,7 @@
 // have. If it does not, equilibration may be needed, and second_pass.cu looks at all elements.
 
 constexpr int SAMPLES = 8, STEP = THREADS / SAMPLES;  // vectors, and k of each at a time
+constexpr int STEPS_A_LOOK = 8;                       // whose loads are outstanding together
 
 template <typename One> __device__ float sampled(const One& one, int k)
 {
@@ -25,17 +26,23 @@ template <typename A, typename B> __device__ bool samples_suffice(const A& a, co
     __syncthreads();
     const unsigned of_a = largest[0][sample], of_b = largest[1][sample];
     const float inverse_a = power_of_two(-root_exponent(of_a)), inverse_b = power_of_two(-root_exponent(of_b));
-    for (int begin = 0; begin < a.K; begin += STEP) {
-        int x = exponent_of(magnitude(sampled(a, begin + first) * inverse_a * inverse_a));
-        int y = exponent_of(magnitude(sampled(b, begin + first) * inverse_b * inverse_b));
-        if (of_a >= INFINITE) x = NO_EXPONENT;
-        if (of_b >= INFINITE) y = NO_EXPONENT;
+    for (int begin = first; begin - first < a.K; begin += STEPS_A_LOOK * STEP) {
+        float x[STEPS_A_LOOK], y[STEPS_A_LOOK];
 #pragma unroll
-        for (int other = SAMPLES / 2; other; other /= 2) {
-            x = max(x, __shfl_xor_sync(0xffffffff, x, other));
-            y = max(y, __shfl_xor_sync(0xffffffff, y, other));
+        for (int i = 0; i < STEPS_A_LOOK; ++i) x[i] = sampled(a, begin + i * STEP), y[i] = sampled(b, begin + i * STEP);
+        int largest = NO_EXPONENT;
+#pragma unroll
+        for (int i = 0; i < STEPS_A_LOOK; ++i) {
+            int of_x = of_a >= INFINITE ? NO_EXPONENT : exponent_of(magnitude(x[i] * inverse_a * inverse_a));
+            int of_y = of_b >= INFINITE ? NO_EXPONENT : exponent_of(magnitude(y[i] * inverse_b * inverse_b));
+#pragma unroll
+            for (int other = SAMPLES / 2; other; other /= 2) {
+                of_x = max(of_x, __shfl_xor_sync(0xffffffff, of_x, other));
+                of_y = max(of_y, __shfl_xor_sync(0xffffffff, of_y, other));
+            }
+            largest = max(largest, of_x + of_y);
         }
-        if (__syncthreads_or(x + y >= LEAST_EXPONENT)) return true;
+        if (__syncthreads_or(largest >= LEAST_EXPONENT)) return true;
     }
     return false;
 }
