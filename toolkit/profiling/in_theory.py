@@ -65,7 +65,7 @@ class TheoryBench:
                 cpu.append(record)
             else:
                 progress.step(selection.label)
-                records[problem, selection.label] = _left_out(record)
+                records[problem, selection.label] = self.left_out(record, selection, workload, plan)
         self.compile(selection for selection, _ in rungs)
         stop_idle_compilers()
         for selection, record in self.rungs(rungs, workload, progress):
@@ -75,6 +75,16 @@ class TheoryBench:
             records[problem, record.label], interrupted = known_cpu(record, workload, plan)
             if interrupted:
                 raise KeyboardInterrupt
+
+    def left_out(
+        self, record: Record, selection: Selection, workload: Workload, plan: Plan
+    ) -> Record:
+        """Record for a rung that this device, or any bench without a GPU, cannot run."""
+        if record.status != "ok":
+            return record
+        if record.variant == CPU.name:
+            return skipped(record, "theory measures nothing: ask for it by --variant cpu")
+        return skipped(record, "runs on a GPU; this profile used none")
 
     def rungs(
         self, made: Sequence[tuple[Selection, Record]], workload: Workload, progress: Progress
@@ -132,12 +142,3 @@ class TheoryBench:
     ) -> Record:
         """Record with the results of executing the machine code: in theory, nothing."""
         return record
-
-
-def _left_out(record: Record) -> Record:
-    """Record for a rung that this device, or any bench without a GPU, cannot run."""
-    if record.status != "ok":
-        return record
-    if record.variant == CPU.name:
-        return skipped(record, "theory measures nothing: ask for it by --variant cpu")
-    return skipped(record, "runs on a GPU; this profile used none")

@@ -24,6 +24,8 @@ from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.in_theory import TheoryBench
+from toolkit.profiling.plan import Plan
+from toolkit.profiling.predicted_path import with_predicted_path
 from toolkit.profiling.record import failed, with_check
 from toolkit.profiling.rung_processes import side_by_side
 from toolkit.profiling.simulated import residence, with_simulation
@@ -89,6 +91,16 @@ class SimulatorBench(TheoryBench):
                 self.listings |= done.listings
                 progress.step(done.selection.label)
             yield done.selection, done.record
+
+    def left_out(
+        self, record: Record, selection: Selection, workload: Workload, plan: Plan
+    ) -> Record:
+        """The record of a reference, with a predicted time where its launches are known."""
+        if record.status == "ok" and plan.explicit:
+            record = with_predicted_path(record, selection, workload, self.device, self.l2)
+        if record.predicted is not None:
+            return record
+        return super().left_out(record, selection, workload, plan)
 
     def ladder(self, workload: Workload) -> LadderSimulator:
         """The simulator of this workload."""
