@@ -195,7 +195,9 @@ def _multiply(
     return PathLaunch(
         file="multiply_parts.cu",
         entry="split_product",
-        defines=_layout(product) | {"BN": tile.bn, "STAGES": tile.stages, "CLUSTER": tile.cluster},
+        defines=_layout(product)
+        | {"BN": tile.bn, "STAGES": tile.stages, "CLUSTER": tile.cluster}
+        | {"SHARES": int(taken.shared_tiles > 0)},
         grid=(min(taken.units, taken.clusters) * tile.cluster, 1, 1),
         block=tile.threads,
         dynamic_shared_bytes=tile.shared_bytes,

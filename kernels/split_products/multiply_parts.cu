@@ -32,8 +32,9 @@
 #ifndef CONTROL_BYTES
 #define CONTROL_BYTES 1024
 #endif
-#ifndef APART
-#define APART 1
+
+#ifndef SHARES
+#define SHARES 0  // 1: some tiles are shared along K. Not compiled otherwise: launches of a few steps take 0.5 us longer with it
 #endif
 
 #include "places.cuh"
@@ -64,10 +65,9 @@ struct Place {
 // What blocks of a cluster do at a time: a tile, or a share of its steps of K.
 struct Unit {
     int tile, share, begin, end;
-    __device__ Unit(int unit, int whole, int shares, int steps)
-        : tile(unit), share(0), begin(0), end(steps)
+    __device__ Unit(int unit, int whole, int shares, int steps) : tile(unit), share(0), begin(0), end(steps)
     {
-        if (unit < whole) return;
+        if (!SHARES || unit < whole) return;
         tile = whole + (unit - whole) / shares, share = (unit - whole) % shares;
         begin = steps * share / shares, end = steps * (share + 1) / shares;
     }
@@ -92,7 +92,8 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
     wait_for_last_launch();
 
     const int rows = (M + CLUSTER * BM - 1) / (CLUSTER * BM), columns = (N + BN - 1) / BN, steps = (K + BK - 1) / BK;
-    const int clusters = gridDim.x / CLUSTER, all = rows * columns, units = whole + (all - whole) * shares;
+    const int clusters = gridDim.x / CLUSTER, all = rows * columns;
+    const int units = SHARES ? whole + (all - whole) * shares : all;
     const Places places(workspace, zero_bytes, M);
     unsigned stage = 0, parity = 0;
     const auto next = [&] {
@@ -155,15 +156,6 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
 #pragma unroll
                 for (int pass = 0; pass < PASSES; ++pass) {
                     float part[WIDTH / 2];
-                    const auto add = [&] {
-#pragma unroll
-                        for (int i = 0; i < WIDTH / 2; ++i) sum[pass][i] += part[i];
-                    };
-                    const auto end_products = [&] {
-                        commit_products();
-                        wait_for_products();
-                        pin(part);
-                    };
                     begin_products();
                     // the small products first: each wgmma cuts the whole sum off
 #pragma unroll
@@ -171,30 +163,21 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
                         multiply(part, a_at(0, i), b_at(1, pass, i), i > 0);
                         multiply(part, a_at(1, i), b_at(0, pass, i), 1);
                     }
-                    if (APART) {
-                        end_products();
-                        add();
-                        begin_products();
-                    }
 #pragma unroll
-                    for (int i = 0; i < BK / 16; ++i) {
-                        if (APART == 2 && i == 2) {
-                            end_products();
-                            add();
-                            begin_products();
-                        }
-                        multiply(part, a_at(0, i), b_at(0, pass, i), APART == 0 || i % (APART == 2 ? 2 : 4) > 0);
-                    }
-                    end_products();
+                    for (int i = 0; i < BK / 16; ++i) multiply(part, a_at(0, i), b_at(0, pass, i), 1);
+                    commit_products();
+                    wait_for_products();
+                    pin(part);
                     if (pass == PASSES - 1) arrive_in_cluster(empty + 8 * stage);
-                    add();
+#pragma unroll
+                    for (int i = 0; i < WIDTH / 2; ++i) sum[pass][i] += part[i];
                 }
             }
             if (at == int(blockIdx.x) / CLUSTER) {
                 sync_threads<SPECIAL_READ>();
                 output.has_special = has_special != 0;
             }
-            if (at >= whole && shares > 1) {
+            if (SHARES && at >= whole) {
                 const SharedTile<BN / 8> tile((unit.tile - whole) * CLUSTER + rank_in_cluster(), half, shares, workspace, begin_sums);
                 if (!tile.all_added(sum, unit.share)) break;  // another block ends last
             }

@@ -29,11 +29,8 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
 
     __device__ float root(int vector) const { return ALONG ? roots[vector] : stored_root(maxima[vector]); }
 
-    // What equilibration multiplies the elements of a k by.
-#ifdef CALLED
-    __noinline__
-#endif
-    __device__ float factor_along_k(int k) const
+    // What equilibration multiplies the elements of a k by. Not inlined, for the sake of the usual case.
+    __device__ __noinline__ float factor_along_k(int k) const
     {
         const int shift = shift_along_k(in_a[k], in_b[k]);
         return power_of_two(IS_A ? shift : -shift);
