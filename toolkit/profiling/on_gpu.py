@@ -310,24 +310,13 @@ class GpuBench:
         return record, kernel if record.status == "ok" else None
 
     def _simulated(
-        self,
-        record: Record,
-        selection: Selection,
-        kernel: Kernel | None,
-        stage: _Stage,
-        plan: Plan,
+        self, record: Record, selection: Selection, kernel: Kernel | None, stage: _Stage, plan: Plan
     ) -> Record:
-        """The record with the simulator's counters and time.
-
-        A note says where there are none, or wrong ones. A product of several launches (without a
-        `kernel`) has a time if the user named it.
-        """
+        """The record with the simulator's counters and time; a note says where there are none."""
         if not self._simulates or record.status != "ok":
             return record
         if kernel is None:
-            if not plan.explicit:
-                return record
-            return with_predicted_path(record, selection, stage.workload, self.device, self.l2)
+            return with_predicted_path(record, selection, plan, stage.workload, self)
         try:
             found = stage.simulator.simulate(
                 kernel, selection, residence(record, self.device, self.l2)

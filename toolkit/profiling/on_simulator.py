@@ -96,8 +96,8 @@ class SimulatorBench(TheoryBench):
         self, record: Record, selection: Selection, workload: Workload, plan: Plan
     ) -> Record:
         """The record of a reference, with a predicted time where its launches are known."""
-        if record.status == "ok" and plan.explicit:
-            record = with_predicted_path(record, selection, workload, self.device, self.l2)
+        if record.status == "ok":
+            record = with_predicted_path(record, selection, plan, workload, self)
         if record.predicted is not None:
             return record
         return super().left_out(record, selection, workload, plan)
