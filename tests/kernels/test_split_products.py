@@ -9,8 +9,9 @@ from kernels.product import Product
 from kernels.split_paths import LEAST_K, NARROW, SQUARE, TILES, WIDE, plan_for, split
 from tests.refusals import refusal
 from tests.sampling import exhaustive
+from toolkit.execution.path_time import arguments_of
 from toolkit.execution.sanitizer import check
-from validation.products.simulated import arguments_of, simulate_plan
+from validation.products.simulated import simulate_plan
 
 SMS = 4
 H200 = find_device("h200")
