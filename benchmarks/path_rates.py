@@ -22,8 +22,8 @@ from kernels.paths import (
     sliced,
 )
 from kernels.product import Product
+from toolkit.execution.path_time import arguments_of
 from toolkit.execution.simulate import simulate
-from validation.products.simulated import arguments_of
 
 DEPTHS = 256, 512
 DOWN = 12  # tiles of a wave: 132 SMs are 12 x 11

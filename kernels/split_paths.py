@@ -24,7 +24,8 @@ PIECE = 64  # rows and columns of a bulk copy
 SWIZZLE_BYTES = 128
 ROW_OF_PARTS = 64  # halves: rows of parts begin on 128 bytes
 ALIGNMENT = 256  # bytes, of places in the workspace
-CONTROL_BYTES = 256
+CONTROL_BYTES = 1024
+TICKETS_BEGIN = 256  # bytes; of shared tiles, up to CONTROL_BYTES
 THREADS, WARPS, BLOCKS_PER_SM = 512, 16, 2  # of both passes over operands
 WARP_COLUMNS = 128
 # Warps share a row so that each lane has 4 quads of it, but no more than 8 warps; then 8 quads.
@@ -61,20 +62,47 @@ TILES = NARROW, SQUARE, WIDE
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """How the blocks of a product take its tiles; a cluster has one tile for each of its blocks.
+
+    Tiles fill rounds of all clusters. Those that are left are shared along K.
+    """
+
+    tiles: int  #: of clusters
+    clusters: int  #: at a time
+    shares: int  #: blocks that share each tile that fills no round
+
+    @property
+    def shared_tiles(self) -> int:
+        return self.tiles % self.clusters if self.shares > 1 else 0
+
+    @property
+    def units(self) -> int:
+        """Tiles, and shares of them."""
+        return self.tiles + self.shared_tiles * (self.shares - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Places:
     """Places in the workspace, in bytes, and pitches of the parts in halves."""
 
     zero_bytes: int  #: control and maxima, which are zero between calls; then roots
     begin_a: int
     begin_b: int
-    end: int
+    begin_sums: int  #: of shared tiles
     pitch_a: int
     pitch_b: int
 
 
-def split(product: Product, tile: SplitTile, sms: int) -> Plan:
-    """Scale and split both operands, and multiply the parts."""
+def split(product: Product, tile: SplitTile, sms: int, shares: int | None = None) -> Plan:
+    """Scale and split both operands, and multiply the parts.
+
+    `shares` blocks share a tile that fills no round, by default as many as `rounds` says.
+    """
     places = _places(product)
+    taken = rounds(product, tile, sms)
+    if shares is not None:
+        taken = replace(taken, shares=shares)
     launches: list[PathLaunch] = []
     for number in range(product.batch):
         a = Pointer("A", FLOAT_BYTES * number * product.stride_a)
@@ -82,12 +110,13 @@ def split(product: Product, tile: SplitTile, sms: int) -> Plan:
         c = Pointer("C", FLOAT_BYTES * number * product.stride_c)
         launches += (
             *_passes(product, places, sms, a, b),
-            _multiply(product, places, tile, sms, (a, b, c)),
+            _multiply(product, places, tile, taken, (a, b, c)),
         )
     return Plan(
-        label=f"split:{tile.name}",
+        label=f"split:{tile.name}" + (f",shares={taken.shares}" if taken.shared_tiles else ""),
         launches=tuple(launches),
-        workspace_bytes=places.end,
+        workspace_bytes=places.begin_sums
+        + taken.shared_tiles * taken.shares * tile.cluster * tile.bm * tile.bn * FLOAT_BYTES,
         zeroed_bytes=places.zero_bytes,
     )
 
@@ -103,7 +132,7 @@ def _places(product: Product) -> _Places:
         zero_bytes=zero,
         begin_a=begin_a,
         begin_b=begin_b,
-        end=begin_b + PARTS * HALF_BYTES * b.rows * pitch_b,
+        begin_sums=_aligned(begin_b + PARTS * HALF_BYTES * b.rows * pitch_b),
         pitch_a=pitch_a,
         pitch_b=pitch_b,
     )
@@ -158,18 +187,18 @@ def _multiply(
     product: Product,
     places: _Places,
     tile: SplitTile,
-    sms: int,
+    taken: Rounds,
     operands: tuple[Pointer, Pointer, Pointer],
 ) -> PathLaunch:
-    rows = ceil_div(product.m, tile.bm * tile.cluster)
-    tiles = rows * ceil_div(product.n, tile.bn) * tile.cluster
     of_a = (1, product.lda) if product.transpose_a else (product.lda, 1)  # of a row, of a k
     of_b = (1, product.ldb) if product.transpose_b else (product.ldb, 1)  # of a k, of a column
     return PathLaunch(
         file="multiply_parts.cu",
         entry="split_product",
-        defines=_layout(product) | {"BN": tile.bn, "STAGES": tile.stages, "CLUSTER": tile.cluster},
-        grid=(min(tiles, sms // tile.cluster * tile.cluster), 1, 1),
+        defines=_layout(product)
+        | {"BN": tile.bn, "STAGES": tile.stages, "CLUSTER": tile.cluster}
+        | {"SHARES": int(taken.shared_tiles > 0)},
+        grid=(min(taken.units, taken.clusters) * tile.cluster, 1, 1),
         block=tile.threads,
         dynamic_shared_bytes=tile.shared_bytes,
         arguments=(
@@ -178,6 +207,8 @@ def _multiply(
             *(Pointer("workspace"), np.int64(places.zero_bytes), *operands),
             *map(np.int32, (product.m, product.n, product.k, *of_a, *of_b, product.ldc)),
             *FACTORS,
+            *map(np.int32, (taken.tiles - taken.shared_tiles, taken.shares)),
+            np.int64(places.begin_sums),
         ),
         waits_itself=True,
     )
@@ -265,6 +296,8 @@ class Constants:
 CONSTANTS = Constants()
 TILE_CLOCKS = {NARROW: 2500.0, SQUARE: 4000.0, WIDE: 6000.0}  # around the steps of a tile
 STEP_CLOCKS = {NARROW: 1250.0, SQUARE: 2080.0, WIDE: 4000.0}  # of 64 of K
+SHARE_CLOCKS = 3000.0  # to store the sums of a share, and to see who ends last
+ADD_CLOCKS = {NARROW: 500.0, SQUARE: 1000.0, WIDE: 2000.0}  # to add those of one
 
 
 def plan_for(device: Device, product: Product) -> Plan | str:
@@ -305,8 +338,29 @@ def estimate_s(device: Device, product: Product, tile: SplitTile) -> float:
     return product.batch * (passes + _product_s(device, product, tile))
 
 
+def rounds(product: Product, tile: SplitTile, sms: int) -> Rounds:
+    """Share the tiles that fill no round among as many blocks as end first by estimate."""
+    tiles = ceil_div(product.m, tile.bm * tile.cluster) * ceil_div(product.n, tile.bn)
+    clusters = sms // tile.cluster
+    left = tiles % clusters
+    steps = ceil_div(product.k, tile.bk)
+    most_tiles = (CONTROL_BYTES - TICKETS_BEGIN) // 4 // 2 // tile.cluster  # two tickets each
+    most = min(clusters // left, steps) if 0 < left <= most_tiles else 1
+    shares = min(range(1, most + 1), key=lambda one: _round_clocks(tile, steps, one))
+    return Rounds(tiles=tiles, clusters=clusters, shares=shares)
+
+
+def _round_clocks(tile: SplitTile, steps: int, shares: int) -> float:
+    """Clocks of a round of tiles that so many blocks share."""
+    sums = 0.0 if shares == 1 else SHARE_CLOCKS + shares * ADD_CLOCKS[tile]
+    return TILE_CLOCKS[tile] + ceil_div(steps, shares) * STEP_CLOCKS[tile] + sums
+
+
 def _product_s(device: Device, product: Product, tile: SplitTile) -> float:
-    rows = ceil_div(product.m, tile.bm * tile.cluster) * tile.cluster
-    rounds = ceil_div(rows * ceil_div(product.n, tile.bn), device.sm_count)
-    clocks = TILE_CLOCKS[tile] + ceil_div(product.k, tile.bk) * STEP_CLOCKS[tile]
-    return CONSTANTS.product_s + rounds * clocks / device.boost_clock_hz
+    taken = rounds(product, tile, device.sm_count)
+    steps = ceil_div(product.k, tile.bk)
+    whole, left = divmod(taken.tiles, taken.clusters)
+    clocks = whole * _round_clocks(tile, steps, 1)
+    if left:
+        clocks += _round_clocks(tile, steps, taken.shares)
+    return CONSTANTS.product_s + clocks / device.boost_clock_hz

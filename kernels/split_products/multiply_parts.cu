@@ -6,9 +6,10 @@
 //           to others in registers, by FADD that rounds to nearest, while the other warpgroup multiplies. One warp
 //           copies tiles ahead, also those of the next tile of C. Blocks of a cluster have tiles below each
 //           other and share the copies of B.
+//           Tiles that do not fill a round of all SMs are shared along K: the block that ends last adds the sums.
 //           Rows and columns with Inf or NaN are left to three more warps, which are otherwise idle.
 // Mapping   384 threads: a warp copies, two warpgroups have 64 rows of a tile of 128 x BN each. A block on each SM takes every
-//           gridDim.x-th tile, in groups of GROUP rows of tiles.
+//           gridDim.x-th tile, in groups of GROUP rows of tiles; tiles from `whole` on are of `shares` blocks each.
 // Traffic   tiles of both parts: 4 bytes per element, as float32 has
 // Limit     tensor cores, and their power
 // Source    CUTLASS, "Efficient GEMM in CUDA", warp specialisation; DeepGEMM's promotion of sums, for FP8.
@@ -29,7 +30,11 @@
 #define B_ALONG 0  // B is stored N x K, else K x N
 #endif
 #ifndef CONTROL_BYTES
-#define CONTROL_BYTES 256
+#define CONTROL_BYTES 1024
+#endif
+
+#ifndef SHARES
+#define SHARES 0  // 1: some tiles are shared along K. Not compiled otherwise: launches of a few steps take 0.5 us longer with it
 #endif
 
 #include "places.cuh"
@@ -37,6 +42,7 @@
 #include "pipeline.cuh"
 #include "wgmma.cuh"
 #include "scaled_store.cuh"
+#include "shared_tiles.cuh"
 #include "special.cuh"
 
 constexpr int BM = 128, BK = 64, GROUP = 16 / CLUSTER, CONSUMER_WARPS = 8;
@@ -56,10 +62,21 @@ struct Place {
     }
 };
 
+// What blocks of a cluster do at a time: a tile, or a share of its steps of K.
+struct Unit {
+    int tile, share, begin, end;
+    __device__ Unit(int unit, int whole, int shares, int steps) : tile(unit), share(0), begin(0), end(steps)
+    {
+        if (!SHARES || unit < whole) return;
+        tile = whole + (unit - whole) / shares, share = (unit - whole) % shares;
+        begin = steps * share / shares, end = steps * (share + 1) / shares;
+    }
+};
+
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(384, 1)
 split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, char* workspace,
               long long zero_bytes, const float* A, const float* B, float* C, int M, int N, int K, int a_row, int a_k, int b_k,
-              int b_column, int ldc, float alpha, float beta)
+              int b_column, int ldc, float alpha, float beta, int whole, int shares, long long begin_sums)
 {
     extern __shared__ __align__(1024) unsigned char tiles[];
     __shared__ __align__(8) unsigned long long barriers[2 * STAGES];
@@ -76,6 +93,7 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
 
     const int rows = (M + CLUSTER * BM - 1) / (CLUSTER * BM), columns = (N + BN - 1) / BN, steps = (K + BK - 1) / BK;
     const int clusters = gridDim.x / CLUSTER, all = rows * columns;
+    const int units = SHARES ? whole + (all - whole) * shares : all;
     const Places places(workspace, zero_bytes, M);
     unsigned stage = 0, parity = 0;
     const auto next = [&] {
@@ -96,9 +114,10 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
                 }
             }
         } else if (threadIdx.x == 0) {
-            for (int tile = blockIdx.x / CLUSTER; tile < all; tile += clusters) {
-                const Place place(tile, rows, columns);
-                for (int k = 0; k < K; k += BK, next()) {
+            for (int i = blockIdx.x / CLUSTER; i < units; i += clusters) {
+                const Unit unit(i, whole, shares, steps);
+                const Place place(unit.tile, rows, columns);
+                for (int k = unit.begin * BK; k < unit.end * BK; k += BK, next()) {
                     const unsigned to = first + stage * STAGE_BYTES, barrier = full + 8 * stage;
                     wait(empty + 8 * stage, parity ^ 1);
                     expect(barrier, STAGE_BYTES);
@@ -123,9 +142,10 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
         asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
         const int half = threadIdx.x / 128 - 1, thread = threadIdx.x % 128;
         Output output = {C, places.root_a, places.root_b, M, N, ldc, alpha, beta, ldc % 2 == 0 && size_t(C) % 8 == 0, false};
-        for (int tile = blockIdx.x / CLUSTER; tile < all; tile += clusters) {
+        for (int at = blockIdx.x / CLUSTER; at < units; at += clusters) {
+            const Unit unit(at, whole, shares, steps);
             float sum[PASSES][WIDTH / 2] = {};
-            for (int step = 0; step < steps; ++step, next()) {
+            for (int step = unit.begin; step < unit.end; ++step, next()) {
                 const unsigned a = first + stage * STAGE_BYTES + half * PIECE, b = first + stage * STAGE_BYTES + 2 * A_BYTES;
                 // of the high (0) or low part (1), from k = 16 i on
                 const auto a_at = [&](int low, int i) { return descriptor(a + low * A_BYTES + i * A_STEP); };
@@ -153,11 +173,15 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
                     for (int i = 0; i < WIDTH / 2; ++i) sum[pass][i] += part[i];
                 }
             }
-            if (tile == int(blockIdx.x) / CLUSTER) {
+            if (at == int(blockIdx.x) / CLUSTER) {
                 sync_threads<SPECIAL_READ>();
                 output.has_special = has_special != 0;
             }
-            const Place place(tile, rows, columns);
+            if (SHARES && at >= whole) {
+                const SharedTile<BN / 8> tile((unit.tile - whole) * CLUSTER + rank_in_cluster(), half, shares, workspace, begin_sums);
+                if (!tile.all_added(sum, unit.share)) break;  // another block ends last
+            }
+            const Place place(unit.tile, rows, columns);
 #pragma unroll
             for (int pass = 0; pass < PASSES; ++pass)
                 output.store(sum[pass], place.row + half * 64 + thread / 32 * 16 + thread % 32 / 4,

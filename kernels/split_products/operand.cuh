@@ -182,30 +182,45 @@ template <bool ALONG, bool QUADS, bool IS_A> struct Operand {
     // The largest scaled magnitude of each k, without vectors that have Inf or NaN.
     __device__ void find_maxima_along_k(int item) const
     {
+        __shared__ unsigned of_block[WARP_COLUMNS];
+        if (ALONG && threadIdx.x < WARP_COLUMNS) of_block[threadIdx.x] = 0;
+        if (ALONG) __syncthreads();
         for_unit(item, [&](int row, int column, int left) {
+            const auto scaled = [](float x, float root) {
+                const float inverse = inverse_of(root);
+                return root == root ? magnitude(x * inverse * inverse) : 0;
+            };
+            float of_columns[4];
+#pragma unroll
+            for (int q = 0; q < 4; ++q) of_columns[q] = !ALONG && q < left ? root(column + q) : 1.0f;
             unsigned largest[4] = {};
             for (int r = row; r < row + UNIT_ROWS; r += AT_ONCE) {
                 Quad x[AT_ONCE];
                 load_rows(x, r, column, left);
+                float of_rows[AT_ONCE];
+#pragma unroll
+                for (int i = 0; i < AT_ONCE; ++i) of_rows[i] = ALONG && r + i < rows() ? root(r + i) : 1.0f;
 #pragma unroll
                 for (int i = 0; i < AT_ONCE; ++i) {
-                    if (r + i >= rows()) continue;
                     unsigned of_row = 0;
 #pragma unroll
                     for (int q = 0; q < 4; ++q) {
-                        const float one = q < left ? root(ALONG ? r + i : column + q) : 1.0f, inverse = inverse_of(one);
-                        const unsigned found = one == one ? magnitude(x[i].x[q] * inverse * inverse) : 0;
+                        const unsigned found = scaled(x[i].x[q], ALONG ? of_rows[i] : of_columns[q]);
                         largest[q] = max(largest[q], found), of_row = max(of_row, found);
                     }
                     if (!ALONG) {
                         of_row = __reduce_max_sync(0xffffffff, of_row);
-                        if (threadIdx.x % 32 == 0) atomicMax(along_k + r + i, of_row);
+                        if (threadIdx.x % 32 == 0 && r + i < rows()) atomicMax(along_k + r + i, of_row);
                     }
                 }
             }
 #pragma unroll
             for (int q = 0; q < 4; ++q)
-                if (ALONG && q < left) atomicMax(along_k + column + q, largest[q]);
+                if (ALONG) atomicMax(of_block + column % WARP_COLUMNS + q, largest[q]);
         });
+        if (!ALONG) return;
+        __syncthreads();
+        const int k = item % groups() * WARP_COLUMNS + threadIdx.x;
+        if (threadIdx.x < WARP_COLUMNS && k < K) atomicMax(along_k + k, of_block[threadIdx.x]);
     }
 };

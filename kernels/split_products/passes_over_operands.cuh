@@ -22,7 +22,7 @@
 #define UNIT_ROWS 8  // of 128 columns, of a warp
 #endif
 #ifndef CONTROL_BYTES
-#define CONTROL_BYTES 256
+#define CONTROL_BYTES 1024
 #endif
 
 #include "roots.cuh"

@@ -8,6 +8,7 @@ struct Control {
     unsigned tickets[PHASES];
     unsigned done[PHASES];
 };
+constexpr int TICKETS_BEGIN = 256;  // bytes; of tiles that blocks of the product share, up to CONTROL_BYTES
 
 // `zero_bytes` are control and maxima; roots follow them.
 struct Places {
@@ -19,7 +20,7 @@ struct Places {
         : control(reinterpret_cast<Control*>(workspace)), maxima(reinterpret_cast<unsigned*>(workspace) + CONTROL_BYTES / 4),
           root_a(reinterpret_cast<float*>(workspace + zero_bytes)), root_b(root_a + (M + 1) / 2 * 2)
     {
-        static_assert(sizeof(Control) <= CONTROL_BYTES, "maxima begin behind it");
+        static_assert(sizeof(Control) <= TICKETS_BEGIN, "tickets begin behind it, and maxima behind them");
     }
 
     // For the next call, by threads 32 to 127 of each block, when they have read `special`.

@@ -30,6 +30,7 @@ def numbers_of(launch, tile):
         "STAGES * STAGE_BYTES": tile.shared_bytes,
         "PIECE": PIECE * PIECE * HALF_BYTES,
         "CLUSTER": tile.cluster,
+        "TICKETS_BEGIN": split_paths.TICKETS_BEGIN,
     }
 
 

@@ -9,8 +9,9 @@ from kernels.product import Product
 from kernels.split_paths import LEAST_K, NARROW, SQUARE, TILES, WIDE, plan_for, split
 from tests.refusals import refusal
 from tests.sampling import exhaustive
+from toolkit.execution.path_time import arguments_of
 from toolkit.execution.sanitizer import check
-from validation.products.simulated import arguments_of, simulate_plan
+from validation.products.simulated import simulate_plan
 
 SMS = 4
 H200 = find_device("h200")
@@ -41,8 +42,8 @@ class Case:
             "C": c.ravel(),
         }
 
-    def run(self, tile):
-        plan = split(self.product, tile, SMS)
+    def run(self, tile, shares=None):
+        plan = split(self.product, tile, SMS, shares)
         found = simulate_plan(plan, self.product, self.buffers, "sm_90a")
         zeroed = found["workspace"].view(np.int32)[: plan.zeroed_bytes // 4]
         assert not zeroed.any()
@@ -97,6 +98,29 @@ TURNED = {"transpose_a": True, "transpose_b": True}
 def test_ragged_products_of_every_layout(tile, sizes, layout):
     case = Case(*normal(*sizes), **layout)
     case.check(case.run(tile))
+
+
+@pytest.mark.parametrize(
+    ("tile", "sizes", "shares"),
+    [
+        (NARROW, (130, 170, 200), 2),  # four tiles, and two that two blocks share
+        exhaustive(NARROW, (100, 60, 330), 4),  # one tile, in steps of 1, 2, 1 and 2
+        exhaustive(SQUARE, (300, 130, 450), 2),
+        exhaustive(WIDE, (300, 200, 130), 1),
+        exhaustive(WIDE, (100, 300, 130), 2),
+    ],
+)
+def test_tiles_that_blocks_share(tile, sizes, shares):
+    a, b = normal(*sizes)
+    case = Case(a, b, **TURNED, beta=0.5)
+    c = case.run(tile, shares)
+    case.check(c)
+    assert np.abs(c - case.run(tile, 1)).max() <= 2.0**-22 * np.abs(c).max()
+    a[3, 4], b[5, 9] = np.inf, np.nan
+    case = Case(a, b, **TURNED, beta=0.5)
+    c, exact = case.run(tile, shares), case.exact
+    assert np.array_equal(np.isnan(c), np.isnan(exact))
+    assert np.array_equal(np.isposinf(c), np.isposinf(exact))
 
 
 @pytest.mark.exhaustive
@@ -174,12 +198,15 @@ def test_sums_that_overflow_are_infinite():
     assert np.isposinf(case.run(NARROW)).all()
 
 
-@pytest.mark.parametrize("tile", [NARROW, pytest.param(WIDE, marks=pytest.mark.exhaustive)])
-def test_check_finds_nothing(tile):
-    a, b = normal(*SMALL)
+@pytest.mark.parametrize(
+    ("tile", "sizes", "shares"),
+    [(NARROW, SMALL, 1), exhaustive(WIDE, SMALL, 1), (NARROW, (130, 170, 200), 2)],
+)
+def test_check_finds_nothing(tile, sizes, shares):
+    a, b = normal(*sizes)
     a[3, 4] = np.inf
     case = of_small(a, b)
-    plan = split(case.product, tile, SMS)
+    plan = split(case.product, tile, SMS, shares)
     size = plan.workspace_bytes // 4 + 1
     buffers = case.buffers | {"workspace": np.zeros(size, np.float32)}
     for launch in plan.launches:

@@ -19,6 +19,7 @@ from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.groups import ENTRY, BlockClass
 from analysis.traffic.pieces import READ
 from toolkit.execution.accesses import steps_of_all_work
+from toolkit.execution.distinct import distinct, distinct_records
 from toolkit.execution.executed import Executed, ExecutedBlock, NoPlanError
 from toolkit.execution.proof import Proof, far_apart, index_of
 from toolkit.execution.sampling import drawn_blocks
@@ -110,9 +111,10 @@ def _shifted(
         shifts = np.rint(pinv(steps[:few]) @ np.array(moved[:few])).astype(np.int64)
         if any((step @ shifts != by).any() for step, by in zip(steps, moved, strict=True)):
             raise UnevenError(": addresses do not shift evenly with the index of the block")
-    kinds, which = np.unique(shifts, axis=1, return_inverse=True)
+    some, which = distinct(list(shifts))
+    kinds = shifts[:, some]
     entries = np.zeros(len(first.rows), dtype=ENTRY)
-    entries["sector"], entries["shift"], entries["mask"] = first.sectors, which.ravel(), 1
+    entries["sector"], entries["shift"], entries["mask"] = first.sectors, which, 1
     entries["kind"], entries["moment"] = first.rows["kind"], first.rows["step"]
     by_period = kinds * np.array(periods)[:, None]
     whole = (by_period % LINE_BYTES == 0).all(axis=0)  # lines shift to lines
@@ -130,7 +132,7 @@ def _by_line(entries: NDArray[Any], whole: NDArray[np.bool_]) -> NDArray[Any]:
     line, sector = np.divmod(those["sector"], 4)
     key = those.copy()
     key["sector"] = line * 4
-    names, which = np.unique(key, return_inverse=True)
+    names, which = distinct_records(key)
     mask = np.zeros(len(names), dtype=np.uint8)
     np.bitwise_or.at(mask, which, (1 << sector).astype(np.uint8))
     names["mask"] = mask
@@ -148,7 +150,10 @@ def _with_moments(
     populations = np.bincount(class_of, minlength=len(classes))
     for moments in MOMENTS:
         found = [_at_moments(one, moments, last) for one, last in zip(classes, until, strict=True)]
-        groups = [len(np.unique(one.entries[["shift", "moment", "kind"]])) for one in found]
+        groups = [
+            len(distinct([one.entries[name] for name in ("shift", "moment", "kind")])[0])
+            for one in found
+        ]
         if np.dot(groups, populations) <= FEW_VISITS:
             break
     return moments, found
@@ -162,4 +167,4 @@ def _at_moments(one: BlockClass, moments: int, last: float) -> BlockClass:
     entries = one.entries.copy()
     work = np.minimum(1.0, entries["moment"] / max(last, 1.0))
     entries["moment"] = np.rint(moments * work).astype(np.uint32)
-    return replace(one, entries=np.unique(entries))
+    return replace(one, entries=distinct_records(entries)[0])

@@ -80,7 +80,9 @@ WhenCounted = Callable[[Execution], None]
 class Simulator:
     """Executor without a GPU, for one architecture. Its fields are arguments of `simulate`.
 
-    `explanation`: what predictions say that the time is spent on.
+    `explanation`: what predictions say that the time is spent on. `sums_decide`: False if the
+    caller knows that no branch or address depends on sums of products, although they go through
+    memory that the kernel reads. They are not computed then, if outputs are not asked for.
     """
 
     arch: str | None = None
@@ -95,6 +97,7 @@ class Simulator:
     seed: int | None = None
     limit_s: float = LIMIT_S
     explanation: Explanation = Explanation.COSTS
+    sums_decide: bool = True
     setup: LaunchSetup = PLAIN
     l2: L2State = DEFAULT_L2
 
@@ -117,7 +120,7 @@ class Simulator:
         bound = replace(bound, notes_requests=True)
         if not self.outputs:
             flow = Flow(translated.linked.instructions, bound.lowered)
-            bound = replace(bound, lowered=without_unread_sums(flow))
+            bound = replace(bound, lowered=without_unread_sums(flow, may_decide=self.sums_decide))
         if self.outputs:
             check_buffers(cubin.name, bound)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):

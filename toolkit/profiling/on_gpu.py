@@ -42,6 +42,7 @@ from toolkit.product.competitor import task_of_competitor
 from toolkit.profiling.errors_on_gpu import with_errors
 from toolkit.profiling.on_cpu import measure_cpu
 from toolkit.profiling.plan import Plan
+from toolkit.profiling.predicted_path import with_predicted_path
 from toolkit.profiling.record import (
     Records,
     failed,
@@ -232,12 +233,9 @@ class GpuBench:
                     crowded.add(label)
                     waiting.append(label)
                     continue
-                records[problem, label] = record
                 if kernel is not None:
                     kernels[label] = kernel
-                    records[problem, label] = self._with_counters(
-                        record, selections[label], kernel, stage
-                    )
+                records[problem, label] = self._simulated(record, selection, kernel, stage, plan)
             progress.step("timing")
             self._time(problem, field, plan, records, progress, observer)
         return kernels
@@ -311,12 +309,14 @@ class GpuBench:
             record = failed(record, str(error))
         return record, kernel if record.status == "ok" else None
 
-    def _with_counters(
-        self, record: Record, selection: Selection, kernel: Kernel, stage: _Stage
+    def _simulated(
+        self, record: Record, selection: Selection, kernel: Kernel | None, stage: _Stage, plan: Plan
     ) -> Record:
-        """The record with the simulator's counters; a note where there are none, or wrong ones."""
-        if not self._simulates:
+        """The record with the simulator's counters and time; a note says where there are none."""
+        if not self._simulates or record.status != "ok":
             return record
+        if kernel is None:
+            return with_predicted_path(record, selection, plan, stage.workload, self)
         try:
             found = stage.simulator.simulate(
                 kernel, selection, residence(record, self.device, self.l2)

@@ -33,6 +33,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.programs import stop_children
 from toolkit.profiling.on_cpu import known_cpu
 from toolkit.profiling.plan import Plan
+from toolkit.profiling.predicted_path import with_predicted_path
 from toolkit.profiling.record import Records, failed, planned, skipped, with_check, with_resources
 from toolkit.profiling.rung_processes import side_by_side
 from toolkit.profiling.simulated import residence, with_simulation
@@ -77,7 +78,7 @@ class TheoryBench:
                 cpu.append(record)
             else:
                 progress.step(selection.label)
-                records[problem, selection.label] = _left_out(record)
+                records[problem, selection.label] = self.left_out(record, selection, workload, plan)
         self.compile(selection for selection, _ in rungs)
         stop_idle_compilers()
         for selection, record in self.rungs(rungs, workload, progress):
@@ -87,6 +88,16 @@ class TheoryBench:
             records[problem, record.label], interrupted = known_cpu(record, workload, plan)
             if interrupted:
                 raise KeyboardInterrupt
+
+    def left_out(
+        self, record: Record, selection: Selection, workload: Workload, plan: Plan
+    ) -> Record:
+        """Record for a rung that this device, or any bench without a GPU, cannot run."""
+        if record.status != "ok":
+            return record
+        if record.variant == CPU.name:
+            return skipped(record, "theory measures nothing: ask for it by --variant cpu")
+        return skipped(record, "runs on a GPU; this profile used none")
 
     def rungs(
         self, made: Sequence[tuple[Selection, Record]], workload: Workload, progress: Progress
@@ -144,15 +155,6 @@ class TheoryBench:
     ) -> Record:
         """Record with the results of executing the machine code: in theory, nothing."""
         return record
-
-
-def _left_out(record: Record) -> Record:
-    """Record for a rung that this device, or any bench without a GPU, cannot run."""
-    if record.status != "ok":
-        return record
-    if record.variant == CPU.name:
-        return skipped(record, "theory measures nothing: ask for it by --variant cpu")
-    return skipped(record, "runs on a GPU; this profile used none")
 
 
 class SimulatorBench(TheoryBench):
@@ -214,6 +216,16 @@ class SimulatorBench(TheoryBench):
                 self.listings |= done.listings
                 progress.step(done.selection.label)
             yield done.selection, done.record
+
+    def left_out(
+        self, record: Record, selection: Selection, workload: Workload, plan: Plan
+    ) -> Record:
+        """The record of a reference, with a predicted time where its launches are known."""
+        if record.status == "ok":
+            record = with_predicted_path(record, selection, plan, workload, self)
+        if record.predicted is not None:
+            return record
+        return super().left_out(record, selection, workload, plan)
 
     def ladder(self, workload: Workload) -> LadderSimulator:
         """The simulator of this workload."""

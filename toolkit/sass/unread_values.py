@@ -33,12 +33,15 @@ _ALL_SPACES = frozenset({SHARED, LOCAL, GLOBAL})
 _PREDICATES = [*range(PT), *range(PT + 1, UPT)]
 
 
-def without_unread_sums(flow: Flow) -> Lowered:
-    """The program, in which products have no values if no counter depends on them."""
+def without_unread_sums(flow: Flow, *, may_decide: bool = True) -> Lowered:
+    """The program, in which products have no values if no counter depends on them.
+
+    `may_decide`: False if that is known without looking.
+    """
     lowered = flow.lowered
     flags = {core.operations()[name]: flag for name, flag in NO_VALUES.items()}
     products = np.isin(lowered.program["op"], list(flags))
-    if not products.any() or _Reach(flow).decides:
+    if not products.any() or (may_decide and _Reach(flow).decides):
         return lowered
     program = lowered.program.copy()
     for operation, flag in flags.items():

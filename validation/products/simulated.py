@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.problem import FLOAT_BYTES
-from kernels.paths import Factor, PathLaunch, Plan, Pointer, TensorMapOf
+from kernels.paths import PathLaunch, Plan, Pointer
 from kernels.product import Product
+from toolkit.execution.path_time import arguments_of
 from toolkit.execution.simulate import simulate
 from toolkit.launch.tensor_map import TensorMap
-from toolkit.rungs.arguments import L2_PROMOTION_BYTES
 
 Floats = NDArray[np.float32]
 
@@ -34,37 +34,6 @@ def simulate_plan(
     for launch in plan.launches:
         _run(launch, product, buffers, arch)
     return buffers
-
-
-def arguments_of(launch: PathLaunch, product: Product, buffers: Mapping[str, Floats]) -> list[Any]:
-    """Arrays, tensor maps and numbers in the order of the parameters of a launch."""
-    parts = {
-        (one.of, one.offset_bytes): buffers[one.of][one.offset_bytes // FLOAT_BYTES :]
-        for one in launch.arguments
-        if isinstance(one, Pointer) and one.offset_bytes
-    }
-    arguments: list[Any] = []
-    for one in launch.arguments:
-        if isinstance(one, Pointer):
-            arguments.append(parts.get((one.of, one.offset_bytes), buffers[one.of]))
-        elif isinstance(one, TensorMapOf):
-            arguments.append(
-                TensorMap(
-                    buffers[one.pointer.of],
-                    one.box,
-                    swizzle=one.swizzle_bytes,
-                    l2_promotion=L2_PROMOTION_BYTES,
-                    shape=one.shape,
-                    pitches=one.pitches_bytes,
-                    offset=one.pointer.offset_bytes,
-                    dtype=one.dtype,
-                )
-            )
-        elif isinstance(one, Factor):
-            arguments.append(np.float32(getattr(product, one.name)))
-        else:
-            arguments.append(one)
-    return arguments
 
 
 def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats], arch: str) -> None:

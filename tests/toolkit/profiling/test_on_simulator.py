@@ -61,6 +61,22 @@ def test_a_rung_that_the_device_cannot_run_is_skipped():
     assert (record.status, record.simulated) == ("skipped", None)
 
 
+def test_a_product_of_several_launches_has_a_time_where_it_is_named():
+    record = bench("1000x1016x520", ["best-fp32x"], device="h200")["best-fp32x"]
+    assert (record.status, record.reason) == ("ok", None)
+    predicted = record.predicted
+    entries = [part.split(": ")[0] for part in predicted.basis.split("; ") if "split_" in part]
+    assert entries == ["split_first_pass", "split_second_pass", "split_product"]
+    assert predicted.time_s > predicted.launch_s + max(one.time_s for one in predicted.bounds)
+    assert sum(one.time_s for one in predicted.costs) == pytest.approx(predicted.time_s)
+
+
+def test_a_large_product_of_several_launches_says_that_it_has_no_time():
+    record = bench("4096", ["best-fp32x"], device="h200")["best-fp32x"]
+    assert (record.status, record.predicted) == ("skipped", None)
+    assert record.notes[-1].startswith("not predicted: all blocks of its launches")
+
+
 ARCHITECTURES = {device.sm_arch: device.key for device in DEVICES.values()}
 
 
