@@ -145,6 +145,7 @@ def test_a_rung_as_any_other_kernel_is_close(rung, shape, request):
         assert found == pytest.approx(expected, rel=close, abs=few), name
 
 
+@pytest.mark.exhaustive  # the tests above compare at 512
 @pytest.mark.parametrize(
     "rung",
     chosen_of(

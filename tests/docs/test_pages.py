@@ -24,6 +24,7 @@ def test_page_says_what_happens(page):
     assert_as_shown(page, gpu=False)
 
 
+@pytest.mark.exhaustive  # test_readme.py holds its tables and claims
 def test_readme_answers_as_it_shows(tmp_path):
     """Its first command and its Python. The exhaustive tests follow the whole page."""
     page = tmp_path / "README.md"

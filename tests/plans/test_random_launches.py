@@ -40,6 +40,7 @@ def test_a_seed_makes_the_same_launch_each_time():
     assert all(map(np.array_equal, one.arguments, other.arguments))
 
 
+@pytest.mark.exhaustive  # of the generator, not of the product
 def test_launches_are_of_many_ingredients():
     launches = [launch_of(seed) for seed in range(150)]
     assert set(STATEMENTS) <= {name for one in launches for name in one.ingredients}

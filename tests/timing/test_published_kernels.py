@@ -44,7 +44,7 @@ def product(entry, a, b):
     return a @ b[row % SIZE, column]
 
 
-@pytest.mark.parametrize(("device", "rung"), TIMED)
+@pytest.mark.parametrize(("device", "rung"), sampled(TIMED, key=lambda timed: timed[0]))
 def test_a_rebuilt_kernel_computes_what_its_source_does(device, rung):
     entry = TIMED[device, rung]
     selection, shape = rebuilt(entry, rung), Gemm(m=SIZE, n=SIZE, k=SIZE)

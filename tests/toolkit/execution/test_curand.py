@@ -97,6 +97,7 @@ def words(row):
     return [sum(int(row[32 * w + b]) << b for b in range(32)) for w in range(5)]
 
 
+@pytest.mark.exhaustive  # another generator than Philox's
 def test_xorwow():
     found, uniforms = drawn("curandStateXORWOW_t")
     s0, s1 = SEED & WORD ^ 0xAAD26B49, SEED >> 32 ^ 0xF7DCEFDD

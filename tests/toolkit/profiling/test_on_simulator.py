@@ -102,10 +102,8 @@ SOME_AND_ALL = [
 
 @pytest.mark.parametrize(("shape", "device", "variants"), SOME_AND_ALL)
 def test_closed_forms_and_machine_code_agree_on_every_architecture(
-    shape, device, variants, request
+    shape, device, variants, counted_alone
 ):
-    if shape == RAGGED:  # what does not depend on the shape, and times, which are not looked at
-        request.getfixturevalue("counted_alone")
     records = bench(shape, [v.name for v in variants], device) if variants else {}
     for variant in variants:
         label, record = variant.name, records[variant.name]

@@ -193,6 +193,7 @@ def test_what_is_wrong_in_the_sweep_is_no_finalist_and_is_tried_again_next_time(
     }
 
 
+@pytest.mark.exhaustive  # 10 s: a wrong one is above
 def test_a_finalist_that_faults_is_left_out_then_and_next_time(machine, children, monkeypatch):
     children("""
 def product(launch):
