@@ -34,6 +34,7 @@ def halves(measured):
 at_one_width = pytest.mark.parametrize("widths", AT_ONE_WIDTH)
 
 
+@pytest.mark.exhaustive  # test_result_pages_in_browser.py has one, too
 @at_one_width
 def test_a_comparison_fits_its_window(window, in_counters, in_simulation, widths):
     html = page(compare(in_simulation, in_counters))
