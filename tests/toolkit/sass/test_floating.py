@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.probe import State, probe
+from tests.sampling import sampled
 from tests.toolkit.sass.exact_floats import (
     COMBINATIONS,
     COMPARISONS,
@@ -195,10 +196,17 @@ def test_packed_pairs(form, modifiers):
 
 
 @pytest.mark.parametrize(
-    ("opcode", "flush", "form"), [("F", "", F), ("F", ".FTZ", F), ("D", "", BINARY64)]
+    ("comparison", "combination", "opcode", "flush", "form"),
+    sampled(
+        [
+            (comparison, combination, *kind)
+            for comparison in COMPARISONS
+            for combination in COMBINATIONS
+            for kind in (("F", "", F), ("F", ".FTZ", F), ("D", "", BINARY64))
+        ],
+        key=lambda case: (case[0], *case[2:4]),
+    ),
 )
-@pytest.mark.parametrize("combination", COMBINATIONS)
-@pytest.mark.parametrize("comparison", COMPARISONS)
 def test_comparisons(comparison, combination, opcode, flush, form):
     """FSETP or DSETP, its opposite, and FSET in both of its results."""
     rng = np.random.default_rng(11)
