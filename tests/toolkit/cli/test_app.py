@@ -323,7 +323,7 @@ runpy.run_module("toolkit", run_name="__main__", alter_sys=True)
 """
 
 
-@pytest.mark.parametrize("how", ["exec", "del"])
+@pytest.mark.parametrize("how", ["exec", exhaustive("del")])
 def test_ctrl_c_is_status_1_wherever_it_comes(how):
     status, stdout, stderr = run("-c", STRUCK, how, "doctor")
     assert (status, stdout) == (1, "")

@@ -18,6 +18,7 @@ from analysis.timing.predict import predict
 from analysis.timing.predicted import Effect
 from tests.cubins import cubin_of
 from tests.processes import said
+from tests.sampling import exhaustive
 from toolkit.execution.predict import model_digest
 from toolkit.execution.replay import spread_blocks
 from toolkit.execution.simulate import simulate
@@ -356,7 +357,25 @@ def tree(tmp_path_factory):
     return root
 
 
-def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkeypatch):
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("analysis/timing/predict.py", "analysis/sm/sm.h", "toolkit/sass/_core.so"),
+        exhaustive(
+            (
+                "kernels/ladder.py",
+                "toolkit/machine_code/decode.py",
+                "toolkit/launch/checks.py",
+                "toolkit/rungs/best.py",
+                "toolkit/execution/launch_time.py",
+                "toolkit/execution/declared.py",
+                "toolkit/sass/core/core.h",
+            )
+        ),
+    ],
+    ids=len,
+)
+def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkeypatch, files):
     made = []
 
     def counted(work, *how):
@@ -364,18 +383,6 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkey
         return predict(work, *how)
 
     monkeypatch.setattr(toolkit.execution.predict, "predict", counted)
-    files = (
-        "analysis/timing/predict.py",
-        "analysis/sm/sm.h",
-        "kernels/ladder.py",
-        "toolkit/machine_code/decode.py",
-        "toolkit/launch/checks.py",
-        "toolkit/rungs/best.py",
-        "toolkit/execution/launch_time.py",
-        "toolkit/execution/declared.py",
-        "toolkit/sass/core/core.h",
-        "toolkit/sass/_core.so",
-    )
     for edits, file in enumerate(("", *files)):
         if file:
             edited = tree / file
