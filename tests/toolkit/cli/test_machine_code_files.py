@@ -9,8 +9,6 @@ from tests.cubins import cubin_of
 from tests.fatbins import entry, fatbin, program
 from tests.toolkit.cli.commands import invoke, refused, write
 
-pytestmark = pytest.mark.usefixtures("without_remedies")
-
 SHIFT = """// {}
 extern "C" __global__ void shift(float *out, const float *in, int n)
 {{
