@@ -15,7 +15,7 @@ def is_quick(page):
     """False for pages of commands that other tests execute too, at shapes that take less time."""
     slow = "ci|five_minutes|machines|one_launch|tensor_cores|trust|tuning|your_kernel"
     sources = "containers|frontends|launches|matrices|runtime|sources|textures"
-    others = rf"guide/(\d|quickstart)|({slow})\.|sources/({sources})\."
+    others = rf"guide/(\d|quickstart)|reference/commands|({slow})\.|sources/({sources})\."
     return not re.match(rf"README|docs/({others})", name_of(page))
 
 

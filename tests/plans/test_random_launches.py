@@ -16,7 +16,7 @@ from validation.plans.compare import Comparison, Estimate, compared, summary
 from validation.plans.index import Index
 from validation.plans.launches import AT_A_TIME, STATEMENTS, kernel_of, launch_of
 
-SEEDS = range(8)
+SEEDS = range(4)
 MANY = range(10_000, 10_400)
 GROUPS = [
     SEEDS,

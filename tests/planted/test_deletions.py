@@ -25,7 +25,6 @@ def launched(launch):
 QUICK = (
     ("bulk-copy", "wait(full + 8 * stage, parity)"),
     ("bulk-copy", "arrives before its last reads"),
-    ("split-k", 'do asm volatile("ld.acquire.gp'),
 )
 
 

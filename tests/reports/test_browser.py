@@ -43,6 +43,7 @@ def test_a_comparison_fits_its_window(window, in_counters, in_simulation, widths
     visit.assert_it_fits(widths)
 
 
+@pytest.mark.exhaustive  # as those of a ladder
 def test_a_figure_of_a_comparison_is_drawn_when_it_is_reached(window, in_counters):
     halved = tuple(replace(r, measured=halves(r.measured)) for r in in_counters.records)
     compared = compare(in_counters, replace(in_counters, records=halved))

@@ -169,6 +169,7 @@ def test_figures_below_are_drawn_when_they_are_opened(window, pages):
     assert visit.complaints == []
 
 
+@pytest.mark.exhaustive
 def test_another_shape_keeps_the_chosen_rung(window, pages):
     visit = window.show(pages("shapes"), width=1440)
     visit.page.mouse.click(*visit.page.evaluate(ROW, "tiled"))
@@ -182,6 +183,7 @@ def test_another_shape_keeps_the_chosen_rung(window, pages):
     assert visit.complaints == []
 
 
+@pytest.mark.exhaustive  # both are read above
 def test_the_figure_takes_the_colours_of_another_scheme(window, pages):
     visit = window.show(pages("h200"), width=1440)
     assert visit.page.evaluate(INK) == INKS["light"]
@@ -243,6 +245,7 @@ def test_the_first_figure_is_drawn_soon(window, pages):
     assert visit.page.locator(".still svg, .rows .js-plotly-plot").count() > 0
 
 
+@pytest.mark.exhaustive  # nor does markup in a page of a launch
 def test_markup_in_labels_runs_nothing(window, on_gpu):
     evil = "</script><img src=x onerror=\"document.title='owned'\"><b>x"
     made = change(foreseen(on_gpu), "tiled", label=evil, title=evil, idea=evil)

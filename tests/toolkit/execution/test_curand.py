@@ -58,6 +58,7 @@ def uniform(word):
     return np.float32(word) * np.float32(2**-32) + np.float32(2**-33)
 
 
+@pytest.mark.exhaustive  # cuRAND takes 2 s to compile
 def test_philox():
     words, uniforms = drawn("curandStatePhilox4_32_10_t")
     key = SEED & WORD, SEED >> 32

@@ -97,7 +97,7 @@ def count(pattern, loop):
     [
         *chosen_of(
             [(module, arch) for module in WITH_PROBES for arch in ARCHITECTURES],
-            lambda case: case[0] is barriers or case[1] == "sm_90",
+            lambda case: case[1] == "sm_90",
         ),
         *(exhaustive(module, ALL) for module in ALIKE),
     ],

@@ -19,7 +19,7 @@ from validation.wgmma.matrices import FOLDER, product
 
 CASES = [
     ("specialised", "F16", (256, 256, 256), 3),  # blocks take tiles in turn
-    ("plain", "BF16", (128, 256, 256), None),
+    exhaustive("plain", "BF16", (128, 256, 256), None),
     ("left_in_registers", "F16", (64, 128, 128), None),
     exhaustive("specialised", "TF32", (256, 128, 128), None),
     exhaustive("plain", "E4M3", (128, 128, 512), None),

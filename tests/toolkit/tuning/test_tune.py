@@ -35,6 +35,7 @@ def reason(tuning, label):
 # Without a GPU.
 
 
+@pytest.mark.exhaustive  # as a command
 @pytest.mark.usefixtures("no_gpu")
 def test_without_a_gpu_configurations_are_ranked_for_the_device_and_that_is_said():
     found, heard = run(device="t4")
