@@ -409,6 +409,7 @@ def test_large_products_are_right_where_single_blocks_compute_them(label, shape)
     assert found.executed_blocks < 400
 
 
+@pytest.mark.exhaustive  # 3 s; test_one_path.py has the times of stream-k
 def test_blocks_that_share_tiles_are_predicted_too():
     times = []
     for k in (512, 1024):

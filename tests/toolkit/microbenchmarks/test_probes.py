@@ -97,7 +97,7 @@ def count(pattern, loop):
     [
         *chosen_of(
             [(module, arch) for module in WITH_PROBES for arch in ARCHITECTURES],
-            lambda case: case[1] == "sm_90",
+            lambda case: case[1] == "sm_90" and case[0] not in (*ALIKE, atomics),
         ),
         *(exhaustive(module, ALL) for module in ALIKE),
     ],

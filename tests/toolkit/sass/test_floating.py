@@ -66,8 +66,10 @@ def test_arithmetic_rounds_once(opcode, flush, saturate, direction):
     check(f"{opcode}{modifiers} {TEXTS[opcode]}", columns, partial(arithmetic, opcode + modifiers))
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("others", ["", ".FTZ", ".RZ", ".FTZ.SAT", ".RP"])
+@pytest.mark.parametrize(
+    ("others", "scale"),
+    sampled(product(["", ".FTZ", ".RZ", ".FTZ.SAT", ".RP"], SCALES), key=lambda case: case[1]),
+)
 def test_a_product_is_scaled_before_it_is_rounded(scale, others):
     opcode = f"FMUL{others}.{scale}"
     a, b, _ = triples(F, seed=len(opcode), with_edges=True)
