@@ -234,3 +234,22 @@ def test_the_first_bytes_of_the_buffer_become_zero_and_l2_is_flushed_behind_its_
         assert (content[64:half] == 7).all()
         assert not content[half:].any()
         del memory, content
+
+
+def test_the_first_lines_of_the_buffer_become_a_ring_before_they_are_read(cuda):
+    cuda.free_bytes = 2**14
+    launched = []
+
+    def kernel(source, name):
+        assert f"void {name}(" in source
+        return SimpleNamespace(
+            prepared=lambda geometry, arguments: lambda: launched.append(arguments)
+        )
+
+    with Gpu() as gpu:
+        memory = global_memory.Memory(SimpleNamespace(gpu=gpu, device=gpu.device, kernel=kernel))
+        assert memory.link(7) is memory.buffer
+        ((buffer, lines, step),) = launched
+        assert (buffer is memory.buffer, int(lines), int(step)) == (True, 7, -1)
+        launched.clear()
+        del memory, buffer
