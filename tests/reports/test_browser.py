@@ -61,6 +61,7 @@ def test_a_figure_of_a_comparison_is_drawn_when_it_is_reached(window, in_counter
     assert visit.complaints == []
 
 
+@pytest.mark.exhaustive  # test_result_pages_in_browser.py has one, too
 def test_a_tuning_run_fits_its_window(window):
     visit = window.show(tuning_page(TUNING), width=400)
     visit.assert_it_fits((400,))

@@ -64,7 +64,7 @@ def pages(in_trace, in_theory, on_gpu):
     return cache(lambda name: make[name]())
 
 
-@pytest.mark.parametrize("name", [exhaustive("rtx-3090"), exhaustive("h100-sxm"), "h200", "theory"])
+@pytest.mark.parametrize("name", ["h200", *map(exhaustive, ("rtx-3090", "h100-sxm", "theory"))])
 def test_it_is_readable_at_each_width_in_both_schemes(window, pages, name):
     visit = window.show(pages(name), width=1440)
     for width in WIDTHS:

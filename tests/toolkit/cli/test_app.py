@@ -697,6 +697,7 @@ def test_json_is_utf8_whatever_the_locale(saved):
     assert (status, stdout) == (0, saved.read_text(encoding="utf-8"))
 
 
+@pytest.mark.exhaustive  # in this process: above
 def test_a_process_refuses_in_one_line():
     said = "error: absent.json: no such file\n"
     assert run(*TOOLKIT, "report", "absent.json") == (1, "", said)

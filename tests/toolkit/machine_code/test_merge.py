@@ -103,12 +103,14 @@ def test_one_run_serves_all_kernels_of_an_architecture(runs):
     assert len(runs) == 1
 
 
+@pytest.mark.exhaustive  # the kernels compiled ahead do
 def test_architectures_take_a_run_each(runs):
     one, other = STORE.format(value=4369), STORE.format(value=8738)
     disassemble_together(compiled(x, arch) for x in (one, other) for arch in ("sm_86", "sm_90"))
     assert len(runs) == 2
 
 
+@pytest.mark.exhaustive
 def test_damaged_images_are_left_to_a_run_of_their_own(runs):
     sound = [compiled(STORE.format(value=value)) for value in (4369, 8738)]
     disassemble_together([sound[0][:3000], *sound, b"no ELF file", b"\x7fELF"])
