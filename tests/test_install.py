@@ -61,6 +61,7 @@ def made(tree, hook, folder, before="pass"):
     return folder / call([sys.executable, "-c", program], tree).splitlines()[-1]
 
 
+@pytest.mark.exhaustive
 def test_distributions_hold_every_file_of_the_packages(tree, tmp_path):
     libraries = [native.file_of(name) for name in native.libraries()]
     instead = "b.native.compiler = lambda: ('cc',); b.native.build = lambda name, path: ("

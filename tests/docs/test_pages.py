@@ -14,8 +14,8 @@ PAGES = [pytest.param(page, id=name_of(page)) for page in pages()]
 def is_quick(page):
     """False for pages of commands that other tests execute too, at shapes that take less time."""
     slow = "ci|five_minutes|machines|one_launch|tensor_cores|trust|tuning|your_kernel"
-    sources = "containers|launches|matrices|runtime|sources|textures"
-    others = rf"guide/(\d|quickstart)|({slow})\.|sources/({sources})\."
+    sources = "containers|frontends|launches|matrices|runtime|sources|textures"
+    others = rf"guide/(\d|quickstart)|reference/commands|({slow})\.|sources/({sources})\."
     return not re.match(rf"README|docs/({others})", name_of(page))
 
 
@@ -24,6 +24,7 @@ def test_page_says_what_happens(page):
     assert_as_shown(page, gpu=False)
 
 
+@pytest.mark.exhaustive  # test_readme.py holds its tables and claims
 def test_readme_answers_as_it_shows(tmp_path):
     """Its first command and its Python. The exhaustive tests follow the whole page."""
     page = tmp_path / "README.md"

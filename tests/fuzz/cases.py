@@ -17,7 +17,7 @@ COUNTS = {  # of the exhaustive run
     "launch": 1_800,
     "command_line": 200,
 }
-SAMPLES = {"cubins": 6, "profiles": 12, "launches": 12, "command_line": 12}  # of the default run
+SAMPLES = {"cubins": 2, "profiles": 12, "launches": 12, "command_line": 12}  # of the default run
 
 
 def case(name, number):

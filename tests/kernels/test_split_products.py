@@ -141,6 +141,7 @@ def of_small(a, b, **more):
     return Case(a, b, **TURNED, **more)
 
 
+@pytest.mark.exhaustive
 def test_two_runs_have_the_same_bits():
     case = of_small(*normal(*SMALL))
     assert case.run(NARROW).tobytes() == case.run(NARROW).tobytes()

@@ -58,6 +58,7 @@ def mutant(**changes):
     return Mutant(**fields | edit | changes)  # type: ignore[arg-type]
 
 
+@pytest.mark.exhaustive  # of the tests, not of the product
 def test_the_stored_mutants_are_in_the_product_once():
     lost = []
     for each in stored():

@@ -23,10 +23,8 @@ def launched(launch):
 # What orders accesses, and a rung that has it and compiles fast. Barriers of a block and of a warp
 # are deleted in test_planted.py.
 QUICK = (
-    ("async-copy", 'asm volatile("cp.async.wait_gr'),
     ("bulk-copy", "wait(full + 8 * stage, parity)"),
     ("bulk-copy", "arrives before its last reads"),
-    ("split-k", 'do asm volatile("ld.acquire.gp'),
 )
 
 

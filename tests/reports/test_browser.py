@@ -34,6 +34,7 @@ def halves(measured):
 at_one_width = pytest.mark.parametrize("widths", AT_ONE_WIDTH)
 
 
+@pytest.mark.exhaustive  # test_result_pages_in_browser.py has one, too
 @at_one_width
 def test_a_comparison_fits_its_window(window, in_counters, in_simulation, widths):
     html = page(compare(in_simulation, in_counters))
@@ -42,6 +43,7 @@ def test_a_comparison_fits_its_window(window, in_counters, in_simulation, widths
     visit.assert_it_fits(widths)
 
 
+@pytest.mark.exhaustive  # as those of a ladder
 def test_a_figure_of_a_comparison_is_drawn_when_it_is_reached(window, in_counters):
     halved = tuple(replace(r, measured=halves(r.measured)) for r in in_counters.records)
     compared = compare(in_counters, replace(in_counters, records=halved))
@@ -59,6 +61,7 @@ def test_a_figure_of_a_comparison_is_drawn_when_it_is_reached(window, in_counter
     assert visit.complaints == []
 
 
+@pytest.mark.exhaustive  # test_result_pages_in_browser.py has one, too
 def test_a_tuning_run_fits_its_window(window):
     visit = window.show(tuning_page(TUNING), width=400)
     visit.assert_it_fits((400,))

@@ -64,7 +64,7 @@ def pages(in_trace, in_theory, on_gpu):
     return cache(lambda name: make[name]())
 
 
-@pytest.mark.parametrize("name", ["rtx-3090", exhaustive("h100-sxm"), "h200", "theory"])
+@pytest.mark.parametrize("name", ["h200", *map(exhaustive, ("rtx-3090", "h100-sxm", "theory"))])
 def test_it_is_readable_at_each_width_in_both_schemes(window, pages, name):
     visit = window.show(pages(name), width=1440)
     for width in WIDTHS:
@@ -132,15 +132,15 @@ def test_a_click_on_a_row_chooses_its_rung(window, pages):
         visit.until(f"{marked} === 1.5")  # the third row
 
 
-@pytest.mark.parametrize("every", [6, exhaustive(1)])
-def test_every_rung_has_a_pane_that_fits(window, pages, every):
+@pytest.mark.parametrize("rungs", [3, exhaustive(18)])
+def test_every_rung_has_a_pane_that_fits(window, pages, rungs):
     visit = window.show(pages("h200"), width=400)
     visit.page.focus(".rows")
     visit.page.keyboard.press("Home")
-    for number in range(18):
+    for _ in range(rungs):
         visit.page.keyboard.press("ArrowDown")
         assert visit.overflow() == 0, visit.page.evaluate(CHOSEN)
-        found = visit.page.evaluate(LAYOUT) if number % every == 0 else {}
+        found = visit.page.evaluate(LAYOUT)
         assert not any(found.values()), (visit.page.evaluate(CHOSEN), found)
     assert visit.complaints == []
 
@@ -169,6 +169,7 @@ def test_figures_below_are_drawn_when_they_are_opened(window, pages):
     assert visit.complaints == []
 
 
+@pytest.mark.exhaustive
 def test_another_shape_keeps_the_chosen_rung(window, pages):
     visit = window.show(pages("shapes"), width=1440)
     visit.page.mouse.click(*visit.page.evaluate(ROW, "tiled"))
@@ -182,6 +183,7 @@ def test_another_shape_keeps_the_chosen_rung(window, pages):
     assert visit.complaints == []
 
 
+@pytest.mark.exhaustive  # both are read above
 def test_the_figure_takes_the_colours_of_another_scheme(window, pages):
     visit = window.show(pages("h200"), width=1440)
     assert visit.page.evaluate(INK) == INKS["light"]
@@ -189,6 +191,7 @@ def test_the_figure_takes_the_colours_of_another_scheme(window, pages):
     visit.until(f"{INK} === '{INKS['dark']}'")
 
 
+@pytest.mark.exhaustive  # so does one of the page of a launch
 def test_a_title_of_a_table_sorts_it(window, pages):
     visit = window.show(pages("h200"), width=1440)
     visit.open_details()
@@ -200,6 +203,7 @@ def test_a_title_of_a_table_sorts_it(window, pages):
     assert visit.page.evaluate(numbers) == sorted(before, reverse=True)
 
 
+@pytest.mark.exhaustive  # the page of a launch is printed
 def test_it_prints_the_still_drawing(window, pages):
     visit = window.show(pages("h200"), width=PRINTED_PX)
     visit.page.focus(".rows")
@@ -215,6 +219,7 @@ def test_it_prints_the_still_drawing(window, pages):
     assert len(visit.page.pdf(format="A4")) > 10_000
 
 
+@pytest.mark.exhaustive  # as on the page of a launch
 def test_nothing_of_the_first_rung_is_missing_without_scripts(window, pages, tmp_path):
     page = window.show(pages("h200"), width=1440).page
     pane = page.inner_text("#pane")
@@ -240,6 +245,7 @@ def test_the_first_figure_is_drawn_soon(window, pages):
     assert visit.page.locator(".still svg, .rows .js-plotly-plot").count() > 0
 
 
+@pytest.mark.exhaustive  # nor does markup in a page of a launch
 def test_markup_in_labels_runs_nothing(window, on_gpu):
     evil = "</script><img src=x onerror=\"document.title='owned'\"><b>x"
     made = change(foreseen(on_gpu), "tiled", label=evil, title=evil, idea=evil)

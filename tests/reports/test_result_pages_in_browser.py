@@ -76,7 +76,8 @@ PAGES = {
 }
 
 
-LIKE_OTHERS = ("check without findings", "launches, better")  # with fewer parts
+# with fewer parts, or with more of the same
+LIKE_OTHERS = ("check without findings", "launches, better", "measured launches", "40 launches")
 IS_OF_SCHEME = """[...document.querySelectorAll(".plot .xtick text")].every((text) =>
   getComputedStyle(text).fill === getComputedStyle(document.querySelector(".mu")).color)"""
 

@@ -69,6 +69,7 @@ def test_the_limiter_is_what_takes_the_time(label, limiter):
     assert predicted(label).limiter_share > 0.9
 
 
+@pytest.mark.exhaustive  # each time is compared above
 @pytest.mark.parametrize("block", chosen_of([128, 256, 512, 1024], lambda block: block == 512))
 def test_sums_of_blocks_in_shared_memory_are_a_remedy(block):
     """Measured: 239 to 219 µs for `columns`, 44 to 25 µs with the sums of blocks."""

@@ -27,7 +27,7 @@ CHOSEN = chosen_of(
         for _, case in LAUNCHES
         if case.name.endswith("1024") or case.kernel in LARGE
     ],
-    lambda case: case.name.endswith("1024") or case.kernel == "copy_wide",
+    lambda case: case.name.endswith("1024"),
 )
 
 # Neighbours in a grid run on neighbouring SMs, which mostly read through one side of L2: rows

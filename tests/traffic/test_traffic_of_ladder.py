@@ -120,6 +120,7 @@ def test_the_cells_of_the_shipped_runs_are_as_promised(device, what):
     assert set(missed) == MISSED.get((device, what), set()), missed
 
 
+@pytest.mark.exhaustive  # other launches are modelled above
 def test_the_model_gives_what_ships():
     """The runs were simulated by it as it is: a rung that loads, one that copies, one in bulk."""
     run = shipped_run("h100-sxm")

@@ -50,7 +50,7 @@ from tests.analysis.streams_by_hand import (
     ran,
     streams,
 )
-from tests.sampling import exhaustive
+from tests.sampling import exhaustive, sampled
 from toolkit.microbenchmarks.code import DEAD, LOOP_INSTRUCTIONS, LOOPS
 from validation import ROOT, recordings
 
@@ -255,8 +255,19 @@ def _jumping(kib, jumps, warps, fetch_clocks):
     return (long - short) / 5 / count * 8
 
 
-@pytest.mark.parametrize(("warps", "per_scheduler", "near"), [(4, "1", 0.10), (8, "2", 0.07)])
-@pytest.mark.parametrize(("kib", "jumps"), [(kib, jumps) for kib, jumps in LOOPS if jumps])
+@pytest.mark.parametrize(
+    ("kib", "jumps", "warps", "per_scheduler", "near"),
+    sampled(
+        [
+            (kib, jumps, *warps)
+            for kib, jumps in LOOPS
+            if jumps
+            for warps in ((4, "1", 0.10), (8, "2", 0.07))
+        ],
+        key=lambda case: case[2],
+        per_key=2,
+    ),
+)
 def test_code_behind_jumps_takes_room_as_it_was_measured(kib, jumps, warps, per_scheduler, near):
     c = constants_for("sm_90")
     rate = c.fetch_clocks if warps == 4 else c.fetch_clocks_of_several

@@ -478,7 +478,7 @@ def test_an_interrupt_ends_the_replay_at_once():
         stopped_at.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
-    timer = Timer(0.5, interrupt)
+    timer = Timer(0.15, interrupt)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         predict(long, H200)
@@ -517,6 +517,7 @@ def test_a_shorter_replay_of_a_long_loop_predicts_the_same(monkeypatch, blocks, 
     assert sum(short.parts.values()) == pytest.approx(short.time_s)
 
 
+@pytest.mark.exhaustive  # 6 s
 def test_a_loop_that_becomes_faster_is_replayed_completely(monkeypatch):
     asked = replace(long(lambda phase: phase % 45), blocks=4 * H200.sm_count)
     # after 45 phases, all lines are in L1; of four blocks, repetitions from 56 to 112 are compared

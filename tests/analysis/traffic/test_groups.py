@@ -83,14 +83,14 @@ def test_more_accesses_than_there_is_room_for_are_none():
 def test_long_runs_of_a_sample_have_all_accesses_to_its_lines(monkeypatch):
     """Blocks of a row and a column share shifts, so what was chosen for one is used for others."""
     rng = np.random.default_rng()
-    entries = np.zeros(3000, dtype=ENTRY)
-    entries["sector"] = 4 * rng.integers(500, 2500, 3000)
-    entries["mask"], entries["moment"] = rng.integers(1, 16, 3000), rng.integers(0, 5, 3000)
-    entries["shift"][1400:] = 1  # two runs
+    entries = np.zeros(1200, dtype=ENTRY)
+    entries["sector"] = 4 * rng.integers(500, 1300, 1200)
+    entries["mask"], entries["moment"] = rng.integers(1, 16, 1200), rng.integers(0, 5, 1200)
+    entries["shift"][500:] = 1  # two runs
     shifts = np.array([[0, 8 * LINE_BYTES, 0], [3 * LINE_BYTES, 0, LINE_BYTES]])
     classes = [BlockClass(entries=entries, shifts=shifts, at=at) for at in ((0, 0, 0), (1, 2, 0))]
     class_of = rng.integers(0, 2, int(np.prod(GRID))).astype(np.uint32)
-    monkeypatch.setattr(groups, "MOST_ENTRIES", 3000 * len(class_of) // 3)
+    monkeypatch.setattr(groups, "MOST_ENTRIES", 1200 * len(class_of) // 3)
     found = grouped(classes, class_of, GRID, most=10**6)
     chosen = {  # one of four lines, as the accesses are three times too many
         line: sorted(accesses)

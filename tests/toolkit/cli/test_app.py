@@ -287,13 +287,13 @@ runpy.run_module("toolkit", run_name="__main__", alter_sys=True)
 @pytest.mark.parametrize(
     "module",
     [
-        "typer",
+        exhaustive("typer"),
         exhaustive("toolkit.cli.app"),
         "numpy",
         exhaustive("toolkit.cli.launch_options"),
         exhaustive("toolkit.machine_code.disassemble"),
         exhaustive("analysis.timing.predict"),
-        "reports.sections.launch",
+        exhaustive("reports.sections.launch"),
     ],
 )
 def test_ctrl_c_while_a_module_is_imported_is_status_1_and_one_line(module):
@@ -323,7 +323,7 @@ runpy.run_module("toolkit", run_name="__main__", alter_sys=True)
 """
 
 
-@pytest.mark.parametrize("how", ["exec", "del"])
+@pytest.mark.parametrize("how", ["exec", exhaustive("del")])
 def test_ctrl_c_is_status_1_wherever_it_comes(how):
     status, stdout, stderr = run("-c", STRUCK, how, "doctor")
     assert (status, stdout) == (1, "")
@@ -347,6 +347,7 @@ cli.main()
 """
 
 
+@pytest.mark.exhaustive  # in this process: test_tune.py, test_collect.py
 def test_ctrl_c_keeps_what_was_measured(folder):
     options = "--executor theory --variant tiled --variant cpu --shape 256 --seconds 60"
     limits = "--samples 100000000 --precision 0.000001 --record kept.json --html kept.html"
@@ -491,10 +492,10 @@ def test_a_file_that_is_no_profile_is_one_line(content, message):
     "impossible",
     [
         {"intensity_loads": 0.0},
-        {"intensity_loads": -1.0},
-        {"intensity_compulsory": 0.0},
-        {"attainable_flop_per_s": 0.0},
         {"attainable_flop_per_s": -1.0},
+        exhaustive({"intensity_loads": -1.0}),
+        exhaustive({"intensity_compulsory": 0.0}),
+        exhaustive({"attainable_flop_per_s": 0.0}),
     ],
 )
 def test_impossible_numbers_are_one_line_or_drawn(saved, impossible):
@@ -506,7 +507,9 @@ def test_impossible_numbers_are_one_line_or_drawn(saved, impossible):
 
 
 @pytest.mark.parametrize("broken", ["reports.render", "toolkit.cli.profile_tables.print_profile"])
-@pytest.mark.parametrize("error", [ZeroDivisionError("division\nmore"), TypeError(), ValueError()])
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("division\nmore"), *map(exhaustive, (TypeError(), ValueError()))]
+)
 def test_numbers_that_cannot_be_drawn_are_blamed_on_the_file(saved, monkeypatch, broken, error):
     def fail(*arguments, **settings):
         raise error
@@ -532,7 +535,9 @@ def test_a_recorded_run_of_another_device_is_refused(saved):
     )
 
 
-@pytest.mark.parametrize("name", ["[red]", "[bold]x", ":warning:", "größe \\", "a b"])
+@pytest.mark.parametrize(
+    "name", ["[bold]x", "größe \\", *map(exhaustive, ("[red]", ":warning:", "a b"))]
+)
 def test_names_are_printed_as_they_are(saved, name):
     result = invoke("report saved.json --html", f"{name}.html")
     assert result.stderr == f"wrote {name}.html\n"
@@ -707,12 +712,14 @@ def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved):
     assert "32 × 32 × 32" in stdout
 
 
+@pytest.mark.exhaustive  # as the test above of a pipe
 def test_json_is_utf8_whatever_the_locale(saved):
     ascii_ = {"PYTHONIOENCODING": "ascii"}
     status, stdout, _ = run(*TOOLKIT, "report", "saved.json", "--json", environment=ascii_)
     assert (status, stdout) == (0, saved.read_text(encoding="utf-8"))
 
 
+@pytest.mark.exhaustive  # in this process: above
 def test_a_process_refuses_in_one_line():
     said = "error: absent.json: no such file\n"
     assert run(*TOOLKIT, "report", "absent.json") == (1, "", said)
@@ -730,7 +737,7 @@ def test_a_file_that_fails_is_named(monkeypatch, capsys):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(
-    "arguments", ["list devices --json", "doctor --json"]
+    "arguments", ["list devices --json", "--version"]
 )  # more than a buffer, less
 def test_a_full_disk_is_one_line(arguments):
     with Path("/dev/full").open("w") as full:
@@ -749,5 +756,5 @@ def test_a_reader_that_leaves_early_is_no_error():
 def test_a_reader_that_is_gone_is_no_error():
     reading, writing = os.pipe()
     os.close(reading)
-    assert run(*TOOLKIT, "doctor", "--json", stdout=writing)[2] == ""
+    assert run(*TOOLKIT, "--version", stdout=writing)[2] == ""
     os.close(writing)

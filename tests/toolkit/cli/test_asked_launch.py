@@ -8,6 +8,8 @@ import pytest
 
 from tests.toolkit.cli.commands import invoke, refused, write
 
+pytestmark = pytest.mark.usefixtures("without_remedies")
+
 SCALE = """#define BLOCK 64
 template <typename T, int N> __global__ void scale(const T *x, T *y, int n) {
     int i = blockIdx.x * BLOCK + threadIdx.x;

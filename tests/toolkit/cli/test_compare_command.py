@@ -19,6 +19,8 @@ from tests.toolkit.cli.commands import invoke, write
 from toolkit import load, profile, save
 from toolkit.store.profile_json import load_launch
 
+pytestmark = pytest.mark.usefixtures("without_remedies")
+
 
 @pytest.fixture(scope="module")
 def simulated():

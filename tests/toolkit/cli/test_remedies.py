@@ -42,6 +42,7 @@ def test_no_remedies_are_searched_if_nobody_asks():
     assert "pads each row" not in shown(f"transpose.cu {LAUNCH} --no-lines --no-remedies")
 
 
+@pytest.mark.exhaustive  # the table has them
 def test_the_document_has_them():
     found = json.loads(shown(f"transpose.cu {LAUNCH} --json"))["remedies"]
     first = found[0]

@@ -28,6 +28,8 @@ from toolkit.rungs.matrices import Workload
 from toolkit.store.profile_json import load_launch
 from validation import ROOT
 
+pytestmark = pytest.mark.usefixtures("without_remedies")
+
 # Line 7 loads rows; line 11 reads a column of shared memory: 32 words of one bank.
 TRANSPOSE = """#ifndef TILE
 #define TILE 32

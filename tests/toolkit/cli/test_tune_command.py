@@ -65,6 +65,7 @@ def stopped(folder):
     return interrupted("-m", "toolkit", *COMMAND.split(), environment=with_a_gpu, when=FILE.exists)
 
 
+@pytest.mark.exhaustive  # 7 s: test_tune.py does it in this process
 def test_ctrl_c_keeps_what_was_measured(stopped, folder):
     status, _, said = stopped
     assert status == 1

@@ -142,6 +142,7 @@ def test_mistakes_are_told_and_the_next_run_is_compared_with_the_last_that_ended
     assert found.err == ""
 
 
+@pytest.mark.exhaustive  # so does a source that was lost
 def test_a_save_that_changes_nothing_says_so(capsys):
     watched([capsys.readouterr, lambda: save("transpose.cu", TRANSPOSE + "// the end\n")])
     saved, *rest = capsys.readouterr().out.splitlines()
@@ -200,6 +201,7 @@ def test_counters_do_not_wait_long_for_the_time(capsys):
     assert "wavefronts" not in rest.partition("\n")[2]  # is not shown again
 
 
+@pytest.mark.exhaustive
 def test_a_time_that_is_lost_is_told_with_the_reason(capsys):
     runs = []
 

@@ -58,6 +58,7 @@ def uniform(word):
     return np.float32(word) * np.float32(2**-32) + np.float32(2**-33)
 
 
+@pytest.mark.exhaustive  # cuRAND takes 2 s to compile
 def test_philox():
     words, uniforms = drawn("curandStatePhilox4_32_10_t")
     key = SEED & WORD, SEED >> 32
@@ -97,6 +98,7 @@ def words(row):
     return [sum(int(row[32 * w + b]) << b for b in range(32)) for w in range(5)]
 
 
+@pytest.mark.exhaustive  # another generator than Philox's
 def test_xorwow():
     found, uniforms = drawn("curandStateXORWOW_t")
     s0, s1 = SEED & WORD ^ 0xAAD26B49, SEED >> 32 ^ 0xF7DCEFDD

@@ -5,6 +5,7 @@ import sys
 from functools import cache
 from importlib import import_module
 from math import fsum
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ import toolkit.execution.predict
 import toolkit.execution.simulator
 from analysis.devices import find_device
 from analysis.errors import InputError
+from analysis.geometry import Geometry
 from analysis.sm import Streams
 from analysis.timing.predict import predict
 from analysis.timing.predicted import Effect
 from tests.cubins import cubin_of
 from tests.processes import said
+from tests.sampling import exhaustive
 from toolkit.execution.predict import model_digest
 from toolkit.execution.replay import spread_blocks
 from toolkit.execution.simulate import simulate
@@ -356,7 +359,25 @@ def tree(tmp_path_factory):
     return root
 
 
-def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkeypatch):
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("analysis/timing/predict.py", "analysis/sm/sm.h", "toolkit/sass/_core.so"),
+        exhaustive(
+            (
+                "kernels/ladder.py",
+                "toolkit/machine_code/decode.py",
+                "toolkit/launch/checks.py",
+                "toolkit/rungs/best.py",
+                "toolkit/execution/launch_time.py",
+                "toolkit/execution/declared.py",
+                "toolkit/sass/core/core.h",
+            )
+        ),
+    ],
+    ids=len,
+)
+def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkeypatch, files):
     made = []
 
     def counted(work, *how):
@@ -364,18 +385,6 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkey
         return predict(work, *how)
 
     monkeypatch.setattr(toolkit.execution.predict, "predict", counted)
-    files = (
-        "analysis/timing/predict.py",
-        "analysis/sm/sm.h",
-        "kernels/ladder.py",
-        "toolkit/machine_code/decode.py",
-        "toolkit/launch/checks.py",
-        "toolkit/rungs/best.py",
-        "toolkit/execution/launch_time.py",
-        "toolkit/execution/declared.py",
-        "toolkit/sass/core/core.h",
-        "toolkit/sass/_core.so",
-    )
     for edits, file in enumerate(("", *files)):
         if file:
             edited = tree / file
@@ -465,3 +474,14 @@ def test_blocks_that_take_work_from_a_queue_are_replayed_with_their_share(monkey
     found = launched(QUEUE, arguments=arguments, grid=32, block=64)
     assert found.outputs[1].sum() == items * sum(range(64))
     assert time_of(found).time_s == pytest.approx(time_of(told).time_s, rel=0.5)
+
+
+@pytest.mark.parametrize("are_equal", [True, False])
+@pytest.mark.parametrize("do_alone", [True, False])
+def test_only_equal_blocks_are_said_to_finish_at_different_times(monkeypatch, are_equal, do_alone):
+    """The rule is of blocks that are equal; others finish apart for reasons that are replayed."""
+    model = toolkit.execution.predict
+    monkeypatch.setattr(model, "blocks_finish_at_different_times", lambda *_, **__: do_alone)
+    replay = SimpleNamespace(is_of_equal_blocks=are_equal)
+    found = model.finish_at_different_times(code("copy"), Geometry.of(1, 32), replay)
+    assert found == (are_equal and do_alone)

@@ -409,6 +409,7 @@ def test_large_products_are_right_where_single_blocks_compute_them(label, shape)
     assert found.executed_blocks < 400
 
 
+@pytest.mark.exhaustive  # 3 s; test_one_path.py has the times of stream-k
 def test_blocks_that_share_tiles_are_predicted_too():
     times = []
     for k in (512, 1024):
@@ -739,7 +740,7 @@ def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, wave
     assert set(asked) == {waves}
 
 
-@pytest.mark.parametrize("label", [exhaustive("tf32-parts"), "fp16-parts", "tiled"])
+@pytest.mark.parametrize("label", [*map(exhaustive, ("tf32-parts", "fp16-parts")), "tiled"])
 def test_the_parts_of_the_time_of_a_rung_add_up_to_it(label):
     predicted = simulated(label, "1024", 1).predicted
     assert all(part_s >= 0 for part_s in predicted.parts.values())

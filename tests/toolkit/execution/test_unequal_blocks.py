@@ -89,12 +89,12 @@ def unequal(which, high, low, grid, block):
     [
         (EVERY_OTHER, 2000, 0, 1024, 256, 24.45),  # half of the SMs have nothing to do
         exhaustive(EVERY_OTHER, 2000, 0, 4096, 256, 49.63),
-        (TRIANGLE, 2000, 0, 1024, 256, 16.80),
+        exhaustive(TRIANGLE, 2000, 0, 1024, 256, 16.80),
         (LAST_TEN, 5000, 200, 8448, 128, 25.12),
-        (FIRST_TEN, 5000, 200, 8448, 128, 16.58),
+        exhaustive(FIRST_TEN, 5000, 200, 8448, 128, 16.58),
         (OF_FEW, 5000, 50, 60, 256, 15.36),
         (EVERY_132ND, 2000, 0, 4096, 64, 8.93),
-        (EVERY_100TH, 200, 0, 4096, 64, 5.98),
+        exhaustive(EVERY_100TH, 200, 0, 4096, 64, 5.98),
         (EVERY_100TH, 2000, 0, 4096, 64, 9.12),
         (ONE, 2000, 0, 4096, 64, 8.45),
     ],
@@ -127,8 +127,13 @@ def test_a_launch_takes_at_least_as_long_as_its_longest_block(grid):
     assert unequal(ONE, 3000, 0, grid, 64).predicted.cycles >= 0.98 * alone.cycles
 
 
-@pytest.mark.parametrize("grid", [1, 300, 5000])
-@pytest.mark.parametrize("device", ["h200", "t4"])
+@pytest.mark.parametrize(
+    ("device", "grid"),
+    [
+        *(("h200", grid) for grid in (1, 300)),
+        *(exhaustive(*case) for case in (("h200", 5000), ("t4", 1), ("t4", 300), ("t4", 5000))),
+    ],
+)
 def test_launches_without_accesses_have_a_time(grid, device):
     for kernel, arguments in (
         ("nothing", [floats(64)]),

@@ -30,7 +30,7 @@ def execution():
 @pytest.fixture(scope="module")
 def found():
     return profile(
-        ["256", "512"], ["tiled", "vectorized"], device="h200", executor="simulate", seed=1
+        ["64", "128"], ["tiled", "vectorized"], device="h200", executor="simulate", seed=1
     )
 
 
@@ -40,7 +40,7 @@ def test_a_prompt_shows_at_most_three_lines(execution, found):
         assert len(repr(one)) < 600
     first = execution.verdict.splitlines()[0]
     assert repr(execution).startswith(f"<Execution {first}\n  ")
-    assert repr(found).startswith("<Profile of 2 variants at 256 × 256 × 256 and 1 more shape on ")
+    assert repr(found).startswith("<Profile of 2 variants at 64 × 64 × 64 and 1 more shape on ")
 
 
 def test_a_profile_has_no_hash(found):
@@ -143,7 +143,7 @@ def test_points_of_the_roofline_are_at_or_below_their_roofs(execution):
 
 def test_figures_of_a_profile_have_names(found):
     for name in named.FIGURES:
-        assert found.figure(name, shape="512").layout.title.text
+        assert found.figure(name, shape="128").layout.title.text
     chosen = [found.figure("ladder", variant=label) for label in (None, "tiled", "vectorized")]
     assert chosen[1] != chosen[2]
     assert chosen[0] in chosen[1:]
@@ -155,7 +155,7 @@ def test_figures_of_a_profile_have_names(found):
         ({"name": "laddr"}, "unknown figure 'laddr': did you mean 'ladder'?"),
         (
             {"name": "ladder", "shape": 4096},
-            "unknown shape '4096x4096x4096': choose one of 256x256x256",
+            "unknown shape '4096x4096x4096': choose one of 64x64x64",
         ),
         ({"name": "ladder", "variant": "tile"}, "unknown variant 'tile': did you mean 'tiled'?"),
     ],

@@ -316,7 +316,7 @@ def test_a_source_that_includes_only_our_own_headers_is_kept(tmp_path, compilati
 
 
 def test_the_file_of_a_rung_finds_what_its_source_has_inserted():
-    rung = LADDER[15]
+    rung = LADDER[4]
     path = ROOT / "kernels/sgemm" / rung.file
     text = path.read_text(encoding="utf-8")
     found = compile_cubin(text, name=rung.file, kernel=rung.entry, arch="sm_90", folder=path.parent)
@@ -342,7 +342,7 @@ def test_two_processes_may_compile_the_same_kernel_at_once(empty_cache):
         return said([sys.executable, "-c", program], cwd=ROOT)
 
     with ThreadPoolExecutor() as pool:
-        assert set(pool.map(run, range(4))) == {"32\n"}
+        assert set(pool.map(run, range(2))) == {"32\n"}
     assert [path.suffix for path in empty_cache.iterdir()] == [
         ".cubin"
     ]  # no temporary file is left

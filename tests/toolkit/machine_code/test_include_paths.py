@@ -9,6 +9,7 @@ import pytest
 
 from analysis.errors import CompileError, InputError
 from tests.refusals import refusal
+from tests.sampling import exhaustive
 from toolkit import simulate
 from toolkit.machine_code import include_paths as headers
 from toolkit.machine_code.compile import compile_cubin
@@ -76,7 +77,9 @@ def test_what_device_code_takes_from_the_host_is_there(monkeypatch, with_cuda):
 
 
 @pytest.mark.skipif(not headers._folders_of_cuda(), reason="needs CUDA's headers")
-@pytest.mark.parametrize("header", ["cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h"])
+@pytest.mark.parametrize(
+    "header", ["cuda_fp16.h", *map(exhaustive, ("cuda_bf16.h", "cooperative_groups.h"))]
+)
 def test_the_hosts_headers_stand_beside_those_of_cuda(header):
     for first, last in ((f"#include <{header}>\n", BEGINNING), (BEGINNING, f"#include <{header}>")):
         source = f"{first}{last}\n__global__ void k(uint8_t *x) {{ x[0] = INT8_MAX; }}"

@@ -53,6 +53,7 @@ def compiled(source, folder=None, options=(), kernel="first"):
     )
 
 
+@pytest.mark.exhaustive  # 2 s
 @needs_nvcc
 def test_machine_code_is_the_same_without_host_code(folder):
     untouched, _ = nvcc.compile_with_nvcc(

@@ -273,6 +273,7 @@ def test_every_compiler_and_flavour_gives_the_same_bits(flavours, monkeypatch, t
         assert other == first, flavour[0]
 
 
+@pytest.mark.exhaustive  # 2 s
 @needs_compiler
 def test_the_command_builds_beside_the_sources(tmp_path):
     modules = [f"analysis/{name}.py" for name in ("__init__", "errors", "library")]

@@ -13,6 +13,7 @@ from analysis.problem import parse_shape
 from kernels import LADDER
 from tests.heard import Heard
 from tests.rungs import without_times
+from tests.sampling import exhaustive
 from tests.toolkit.profiling.one_shape import profiled
 from toolkit.execution import plan_executor
 from toolkit.execution import rung_simulation as simulated_ladder
@@ -41,11 +42,16 @@ def counted_alone(monkeypatch):
     without_times(monkeypatch)
 
 
-def test_every_rung_is_executed_and_right(counted_alone):
-    records = bench("32", device="h200")
-    names = [variant.name for variant in LADDER]
-    assert sorted(records) == sorted([*names, "best", "best-fp32x", "cpu", "cublas"])
-    for variant in LADDER:
+@pytest.mark.parametrize(
+    "rungs", [(LADDER[2], LADDER[12], LADDER[16]), exhaustive(LADDER)], ids=len
+)
+def test_rungs_are_executed_and_right(rungs, counted_alone):
+    """Rungs beside what is no rung; test_ladder_arithmetic.py executes all of them."""
+    names = [variant.name for variant in rungs]
+    others = ["best", "best-fp32x", "cpu", "cublas"]
+    records = bench("32", None if rungs is LADDER else [*names, *others], device="h200")
+    assert sorted(records) == sorted([*names, *others])
+    for variant in rungs:
         record = records[variant.name]
         assert (record.status, record.reason) == ("ok", None)
         assert record.simulated.architecture == "sm_90"
@@ -89,8 +95,8 @@ def refusal(variant, device):
 
 
 def tried_on(arch):
-    """The rungs that the default run tries there: each on one architecture."""
-    return [v for v in LADDER[1:] if arch == (*ALSO.get(v.file, ()), USUAL)[0]]
+    """Rungs that are tried there: all on the usual one, and each on one other architecture."""
+    return [v for v in LADDER[1:] if arch == USUAL or arch in ALSO.get(v.file, ())[:1]]
 
 
 # (rung, device) whose machine code keeps a register in local memory, which no source says.
@@ -103,7 +109,7 @@ SOME_AND_ALL = [
             key,
             tried_on(arch),
             id=f"{shape}-{arch}",
-            marks=() if shape == FULL or arch in ("sm_86", USUAL) else pytest.mark.exhaustive,
+            marks=() if arch == USUAL else pytest.mark.exhaustive,
         )
         for shape in (FULL, RAGGED)
         for arch, key in ARCHITECTURES.items()
@@ -118,10 +124,8 @@ SOME_AND_ALL = [
 
 @pytest.mark.parametrize(("shape", "device", "variants"), SOME_AND_ALL)
 def test_closed_forms_and_machine_code_agree_on_every_architecture(
-    shape, device, variants, request
+    shape, device, variants, counted_alone
 ):
-    if shape == RAGGED:  # what does not depend on the shape, and times, which are not looked at
-        request.getfixturevalue("counted_alone")
     records = bench(shape, [v.name for v in variants], device) if variants else {}
     for variant in variants:
         label, record = variant.name, records[variant.name]

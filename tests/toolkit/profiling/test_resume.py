@@ -215,6 +215,7 @@ def test_a_changed_source_is_refused(cut_short, monkeypatch):
     assert "kernel sources was" in refusal(InputError, run, resume=cut_short)
 
 
+@pytest.mark.exhaustive  # what a journal holds is tested above
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 @pytest.mark.parametrize("how", [signal.SIGKILL, exhaustive(signal.SIGTERM)])
 def test_a_killed_run_leaves_what_it_had(tmp_path, how):

@@ -115,7 +115,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path):
     mark = f"MARK={tmp_path}"
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "toolkit", "profile", "--shape", "1024", "--device", "h200"),
+            *(sys.executable, "-m", "toolkit", "profile", "--shape", "512", "--device", "h200"),
             *(word for name in EIGHT for word in ("--variant", name)),
             *(f"--html={tmp_path / 'p.html'}", f"--record={tmp_path / 'p.json'}"),
             *("--executor", "simulate"),

@@ -1,7 +1,7 @@
 """Kernels bound to a launch in one dimension, below what `simulate` does for a user."""
 
 from analysis.geometry import Geometry
-from tests.cubins import cubin_of
+from tests.cubins import kernel_of
 from toolkit.sass.translate import bind, translate
 
 
@@ -13,4 +13,4 @@ def bound_to(kernel, arguments, *, blocks=1, threads=32):
 
 
 def for_an_h200(source, kernel):
-    return cubin_of(source, kernel)
+    return kernel_of(source, kernel)

@@ -98,7 +98,7 @@ after_ = st.lists(
 
 @pytest.mark.parametrize("arch", [exhaustive("sm_80"), "sm_90"])
 def test_hazards_are_those_of_the_definition(arch):
-    @settings(max_examples=150, deadline=None, database=None)
+    @settings(max_examples=50, deadline=None, database=None)
     @given(accesses_, after_)
     def hold(accesses, after):
         unique = list(

@@ -14,6 +14,7 @@ import pytest
 
 from analysis.errors import UnsupportedError
 from tests.probe import State, holding, probe
+from tests.sampling import sampled
 from tests.toolkit.sass.exact_floats import (
     DIRECTIONS,
     check,
@@ -63,9 +64,10 @@ def whole(form, x, integer, rounding, *, nan_to_zero):
     return min(max(WHOLE[rounding](form.value(x)), low), high)
 
 
-@pytest.mark.parametrize("rounding", WHOLE)
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("integer", INTEGERS)
+@pytest.mark.parametrize(
+    ("integer", "source", "rounding"),
+    sampled(product(INTEGERS, SOURCES, WHOLE), key=lambda case: case[:2]),
+)
 def test_numbers_to_integers(integer, source, rounding):
     form, bits = SOURCES[source], int(integer[1:])
     x = near_whole(form, integer, np.random.default_rng(1))
@@ -121,9 +123,10 @@ def integers(bits, rng):
     return [x & (1 << bits) - 1 for x in (*beside, *(-y for y in beside), *map(int, long))]
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("target", SOURCES)
-@pytest.mark.parametrize("integer", INTEGERS)
+@pytest.mark.parametrize(
+    ("integer", "target", "direction"),
+    sampled(product(INTEGERS, SOURCES, DIRECTIONS), key=lambda case: case[:2]),
+)
 def test_integers_to_numbers(integer, target, direction):
     form, bits = SOURCES[target], int(integer[1:])
     x = integers(bits, np.random.default_rng(3))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.probe import State, probe
+from tests.sampling import sampled
 from tests.toolkit.sass.exact_floats import (
     COMBINATIONS,
     COMPARISONS,
@@ -65,8 +66,10 @@ def test_arithmetic_rounds_once(opcode, flush, saturate, direction):
     check(f"{opcode}{modifiers} {TEXTS[opcode]}", columns, partial(arithmetic, opcode + modifiers))
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("others", ["", ".FTZ", ".RZ", ".FTZ.SAT", ".RP"])
+@pytest.mark.parametrize(
+    ("others", "scale"),
+    sampled(product(["", ".FTZ", ".RZ", ".FTZ.SAT", ".RP"], SCALES), key=lambda case: case[1]),
+)
 def test_a_product_is_scaled_before_it_is_rounded(scale, others):
     opcode = f"FMUL{others}.{scale}"
     a, b, _ = triples(F, seed=len(opcode), with_edges=True)
@@ -195,10 +198,17 @@ def test_packed_pairs(form, modifiers):
 
 
 @pytest.mark.parametrize(
-    ("opcode", "flush", "form"), [("F", "", F), ("F", ".FTZ", F), ("D", "", BINARY64)]
+    ("comparison", "combination", "opcode", "flush", "form"),
+    sampled(
+        [
+            (comparison, combination, *kind)
+            for comparison in COMPARISONS
+            for combination in COMBINATIONS
+            for kind in (("F", "", F), ("F", ".FTZ", F), ("D", "", BINARY64))
+        ],
+        key=lambda case: (case[0], *case[2:4]),
+    ),
 )
-@pytest.mark.parametrize("combination", COMBINATIONS)
-@pytest.mark.parametrize("comparison", COMPARISONS)
 def test_comparisons(comparison, combination, opcode, flush, form):
     """FSETP or DSETP, its opposite, and FSET in both of its results."""
     rng = np.random.default_rng(11)

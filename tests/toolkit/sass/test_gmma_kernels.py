@@ -19,7 +19,7 @@ from validation.wgmma.matrices import FOLDER, product
 
 CASES = [
     ("specialised", "F16", (256, 256, 256), 3),  # blocks take tiles in turn
-    ("plain", "BF16", (128, 256, 256), None),
+    exhaustive("plain", "BF16", (128, 256, 256), None),
     ("left_in_registers", "F16", (64, 128, 128), None),
     exhaustive("specialised", "TF32", (256, 128, 128), None),
     exhaustive("plain", "E4M3", (128, 128, 512), None),
@@ -45,8 +45,8 @@ def test_a_product_is_right_and_has_no_finding(kernel, kind, shape, blocks):
 @pytest.mark.parametrize(
     ("kernel", "kind", "shape", "instructions", "wavefronts"),
     [  # as Nsight Compute counted them on an H200
-        ("specialised", "F16", (512, 512, 512), 4096, 49152),
-        ("plain", "BF16", (512, 256, 384), 1536, 18432),
+        exhaustive("specialised", "F16", (512, 512, 512), 4096, 49152),
+        exhaustive("plain", "BF16", (512, 256, 384), 1536, 18432),
         ("left_in_registers", "F16", (256, 256, 256), 512, 4096),
     ],
 )

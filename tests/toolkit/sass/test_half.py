@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.probe import holding, probe
+from tests.sampling import sampled
 from tests.toolkit.sass.exact_floats import (
     COMBINATIONS,
     COMPARISONS,
@@ -238,9 +239,10 @@ def test_halves_are_factors_of_single_precision_sums(name, direction):
 # Comparisons, minima and maxima.
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("combination", COMBINATIONS)
-@pytest.mark.parametrize("comparison", COMPARISONS)
+@pytest.mark.parametrize(
+    ("comparison", "combination", "name"),
+    sampled(product(COMPARISONS, COMBINATIONS, FORMATS), key=lambda case: (case[0], case[2])),
+)
 def test_comparisons(comparison, combination, name):
     form = FORMATS[name]
     columns = pairs_of(form, seed=9, count=32)

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.errors import LaunchError
 from tests.probe import holding, probe
-from tests.sampling import sampled
+from tests.sampling import exhaustive, sampled
 from toolkit import simulate
 from toolkit.gpu.context import Gpu
 from toolkit.sass.isa.mma import sums_of
@@ -48,8 +48,10 @@ def test_random_products_are_those_of_a_gpu(name):
     assert list(random_products.of_forms([FORMS[name]])) == wanted
 
 
-@pytest.mark.parametrize("arch", ["sm_100", "sm_120"])
-@pytest.mark.parametrize("name", [name for name in FORMS if "_b1_" in name])
+@pytest.mark.parametrize("arch", [exhaustive("sm_100"), "sm_120"])
+@pytest.mark.parametrize(
+    "name", sampled([name for name in FORMS if "_b1_" in name], key=lambda name: name[-3:])
+)
 def test_products_of_bits_that_are_made_of_bytes_are_the_same(name, arch):
     """From sm_100 on; integer sums are exact, so that all architectures have the same bits."""
     form = FORMS[name]

@@ -8,6 +8,7 @@ import pytest
 from toolkit.execution.proof import Prover, index_of
 from toolkit.execution.simulator import prepared
 from toolkit.launch.launch import launch_geometry
+from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.origins import inside
@@ -70,7 +71,8 @@ KERNEL(wide, long long i = (long long)B * 32 + T; if (i * 3 < n) out[i] = 1;)
 
 @pytest.fixture(scope="module")
 def kernel():
-    return lambda name: compile_kernel(SOURCE, name, target="sm_90")
+    image = compile_kernel(SOURCE, "below", target="sm_90").image  # has all of them
+    return lambda name: Kernel.from_image(image, name)
 
 
 def launched(kernel, n=20_000):

@@ -7,7 +7,7 @@ from analysis.devices import find_device
 from analysis.problem import parse_shape
 from kernels import LADDER
 from kernels.selection import Selection
-from tests.cubins import cubin_of
+from tests.cubins import kernel_of
 from tests.sampling import chosen_of
 from toolkit import simulate
 from toolkit.rungs.arguments import rung_arguments
@@ -80,7 +80,7 @@ extern "C" __global__ void alone(float *out, const float *in, int tiles) {
     [("in_turn", False, True), ("ahead", True, True), ("alone", False, False)],
 )
 def test_loads_that_travel_while_a_tile_is_read_are_told(kernel, *, fetches_ahead, has_barriers):
-    code = cubin_of(ROW_SUMS, kernel)
+    code = kernel_of(ROW_SUMS, kernel)
     facts = schedule_facts(code)
     assert (facts.copies, facts.fetches_ahead) == ("loads", fetches_ahead)
     assert facts.has_barriers == has_barriers
@@ -124,7 +124,7 @@ extern "C" __global__ void backs_off(int *flag, float *x) {
     ("kernel", "waits"), [("relay", True), ("backs_off", False), ("flips", False)]
 )
 def test_a_loop_that_leaves_nothing_to_its_next_pass_only_waits(kernel, waits):
-    assert schedule_facts(cubin_of(WAITS, kernel)).waits == waits
+    assert schedule_facts(kernel_of(WAITS, kernel)).waits == waits
 
 
 def test_a_wait_counts_once_however_long_it_took():

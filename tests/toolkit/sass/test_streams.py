@@ -7,7 +7,7 @@ import pytest
 
 from analysis.errors import UnavailableError
 from analysis.sm import Kind
-from tests.cubins import cubin_of
+from tests.cubins import cubin_of, kernel_of
 from tests.toolkit.sass.bound import bound_to as bound_of
 from tests.toolkit.sass.one_by_one import one_by_one
 from toolkit.execution.predict import streams_of
@@ -67,7 +67,7 @@ FLOATS = np.arange(4096, dtype=np.float32)
 
 
 def bound_to(kernel, arguments, blocks=1, threads=128, arch="sm_90"):
-    made = cubin_of(SOURCE, kernel, arch)
+    made = kernel_of(SOURCE, kernel, arch)
     bound, _, translated = bound_of(made, arguments, blocks=blocks, threads=threads)
     return bound, translated.kernel
 

@@ -39,8 +39,10 @@ extern "C" __global__ void odd(
 
 
 ALL = "every rung for "
+TRIED = ("sm_75", "sm_90", "sm_120")  # the oldest, the usual and the last
 CODE = [
-    *ARCHITECTURES,
+    *TRIED,
+    *(exhaustive(arch) for arch in ARCHITECTURES if arch not in TRIED),
     *(exhaustive(ALL + arch) for arch in ARCHITECTURES),
 ]
 
@@ -190,7 +192,7 @@ KINDS = {
 
 def test_instructions_have_their_units_and_kinds():
     seen = set()
-    for arch in ("sm_75", "sm_90", "sm_120"):
+    for arch in TRIED:
         for instruction, row in [*rows(arch), *odd(arch)]:
             opcode = instruction.opcode
             if opcode in UNITS:
@@ -246,7 +248,7 @@ def test_the_banks_of_what_is_handed_over_are_those_of_the_text(arch):
 
 
 def test_a_table_has_no_scoreboards_that_do_not_exist():
-    for arch in ARCHITECTURES:
+    for arch in TRIED:
         for _, table in ladder(arch):
             for name in ("write_barrier", "read_barrier"):
                 assert set(np.unique(table[name])) <= {*range(6), NO_SCOREBOARD}

@@ -101,7 +101,7 @@ def test_the_phases_of_an_earlier_file_are_ignored(path):
 
 
 few = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20
 )
 POSSIBLE = st.floats(0, 1e6)
 

@@ -182,6 +182,7 @@ def test_only_a_shipped_run_can_be_amended(source, folder):
     assert "no run of a GPU of its kind is shipped" in refusal(InputError, amend, source, ["cpu"])
 
 
+@pytest.mark.exhaustive  # 2 s of nvcc
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs the nvcc of that run")
 def test_a_run_is_simulated_anew_alike():
     run = shipped_run("h200")

@@ -35,6 +35,7 @@ def reason(tuning, label):
 # Without a GPU.
 
 
+@pytest.mark.exhaustive  # as a command
 @pytest.mark.usefixtures("no_gpu")
 def test_without_a_gpu_configurations_are_ranked_for_the_device_and_that_is_said():
     found, heard = run(device="t4")
@@ -193,6 +194,7 @@ def test_what_is_wrong_in_the_sweep_is_no_finalist_and_is_tried_again_next_time(
     }
 
 
+@pytest.mark.exhaustive  # 10 s: a wrong one is above
 def test_a_finalist_that_faults_is_left_out_then_and_next_time(machine, children, monkeypatch):
     children("""
 def product(launch):
