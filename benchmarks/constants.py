@@ -155,6 +155,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_COSTS": _ENOUGH},
     "analysis/timing/costs.py": {
         "AT_ROOF LEAST_LOST MUCH_LEFT MOST_LINES LEAST_OF_LINE": _ENOUGH,
+        "RANKED_BY MANY_TIMES": _ENOUGH,
         "THREADS": technical("cores that replays use"),
     },
     "analysis/timing/samples.py": {"STEADY": _ENOUGH},
@@ -181,7 +182,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "BANKS": measured(_PATTERNS),
         "CODE_WAYS": measured(_PROBES),
         "PRODUCT_OF_REGISTERS PRODUCT_ENDS_GROUP": _LAYOUT,
-        "NO_SCOREBOARD UNLIMITED MOST_QUEUED COMMON IN_L2 FLAG CONSTANT LOCAL RUN": _LAYOUT,
+        "NO_SCOREBOARD UNLIMITED MOST_QUEUED READS_BYTES COMMON IN_L2 FLAG CONSTANT LOCAL RUN": _LAYOUT,
         "SPACE_BIT SPACES": _LAYOUT,
     },
     f"{SM_CODE}/stream_format.h": {

@@ -5,8 +5,9 @@ removed one after the other, and each part is what the time falls by after the p
 order is that of their savings if each is removed alone, so that the first part is what a programmer
 would save by removing this effect. Waiting comes after effects that save nearly as much: it is
 exposed because of them. Loads wait for DRAM, L2 and L1 one after the other, and starting them
-earlier hides all three, so that what they save together counts too (`rank`). What is left is the
-roof, and what does not overlap with it.
+earlier hides all three, so that what they save together counts too (`rank`), but not the first
+access of a launch, before which there is nothing to do. What is left is the roof, and what does not
+overlap with it.
 """
 
 from __future__ import annotations
@@ -233,10 +234,11 @@ def costs_of(
     times = times_of([*alone, _without(loads, base)])
     *savings, of_loads = [max(0.0, before.clocks - one.clocks) for one in times]
     saved = {one.effect: saving for one, saving in zip(likely, savings, strict=True)}
-    together = {one.effect: of_loads for one in loads}
+    first = {one.effect: _clocks_of_access(one.effect, sm) for one in loads}
+    together = {one.effect: max(0.0, of_loads - sum(first.values())) for one in loads}
 
     def worth(one: Removable) -> tuple[float, float]:
-        own = saved[one.effect]
+        own = max(0.0, saved[one.effect] - first.get(one.effect, 0.0))
         return rank(one.effect, own, together.get(one.effect, 0.0)), own
 
     order = sorted(likely, key=worth, reverse=True)
@@ -263,6 +265,7 @@ def costs_of(
                 time_s=part / hz,
                 alone_s=a / hz,
                 together_s=together.get(e, 0.0) / hz,
+                first_s=first.get(e, 0.0) / hz,
                 detail=_detail(e, runs.sm),
             )
             for e, part, a in costs
@@ -270,6 +273,16 @@ def costs_of(
         ),
         Cost(effect=Effect.LAUNCH, time_s=launch_s, alone_s=0.0),
     )
+
+
+def _clocks_of_access(effect: Effect, sm: ModelledSm) -> float:
+    """Clocks that the first access of a launch waits for DRAM, L2 or L1."""
+    machine = sm.machine
+    return {
+        Effect.DRAM_LATENCY: machine.dram_latency + machine.dram_start,
+        Effect.L2_LATENCY: machine.l2_latency,
+        Effect.L1_LATENCY: machine.l1_latency,
+    }[effect]
 
 
 def _without(effects: Sequence[Removable], scene: Scene) -> Scene:

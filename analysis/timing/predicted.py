@@ -110,8 +110,9 @@ class Cost:
 
     An effect that can be avoided costs what the time falls by if it is removed after the effects
     before it. `alone_s` is what it falls by if this effect alone is removed, `together_s` if all of
-    `WAITS_FOR_LOADS` are, for one of these. At a roof, the time is what a unit or a memory needs
-    for the work if all of these are removed.
+    `WAITS_FOR_LOADS` are, for one of these, without the first access of the launch. No edit hides
+    that one: `first_s` is how long it waits for this memory. At a roof, the time is what a unit or
+    a memory needs for the work if all of these are removed.
     """
 
     effect: Effect
@@ -119,6 +120,7 @@ class Cost:
     alone_s: float
     detail: str = ""
     together_s: float = 0.0
+    first_s: float = 0.0
 
     @property
     def most_s(self) -> float:
@@ -132,9 +134,10 @@ class Cost:
         What is saved only after other effects counts a little less, as waiting does (`rank`).
         """
         is_later = not self.is_roof and self.alone_s < ALIKE * self.time_s
+        hidden_s = max(0.0, self.most_s - self.first_s)
         if is_later:
-            return max(ALIKE * self.most_s, IDEAL * self.together_s)
-        return rank(self.effect, self.most_s, self.together_s)
+            return max(ALIKE * hidden_s, IDEAL * self.together_s)
+        return rank(self.effect, hidden_s, self.together_s)
 
     @property
     def is_roof(self) -> bool:

@@ -241,7 +241,7 @@ def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
         if cost.effect in WAITS and cost.most_s < ALIKE * largest_s:
             continue
         of, least_s = ADVICE.get(cost.effect), LEAST_COST * facts.predicted.time_s
-        is_wanted = cost.time_s >= least_s and cost.effect not in removed
+        is_wanted = cost.time_s - cost.first_s >= least_s and cost.effect not in removed
         advice = of(facts) if of and is_wanted else None
         if advice is None or advice.effect in removed or advice.text in said:
             continue

@@ -30,6 +30,21 @@ def test_what_is_saved_only_after_others_counts_less():
     assert worth(Effect.INTEGER_PIPE, 23.8, 0.0) == 23.8  # a roof is saved alone
 
 
+def test_no_edit_hides_the_first_access():
+    """A launch that ends soon after its first load would save nothing by starting loads earlier."""
+
+    def worth(first, together):
+        wait = Cost(
+            effect=Effect.DRAM_LATENCY, time_s=1.2, alone_s=1.2, first_s=first, together_s=together
+        )
+        return wait.worth_s
+
+    assert worth(0.0, 0.0) == pytest.approx(1.08)
+    assert worth(1.0, 0.0) == pytest.approx(0.18)
+    assert worth(1.5, 0.0) == 0
+    assert worth(1.0, 0.6) == pytest.approx(0.4)
+
+
 @pytest.mark.parametrize(
     ("special", "named"),
     [

@@ -15,7 +15,7 @@ from tests.toolkit.conftest import product
 from tests.toolkit.remedies.launches import TRANSPOSE
 from toolkit.store.profile_json import load_launch
 
-N = 512
+N = 1024
 LAUNCH = (
     f"transpose.cu -g {N // 32},{N // 32} -b 32,8 -a f32[{N},{N}]=zeros -a f32[{N},{N}] -a {N} "
     "--seed 1"

@@ -143,7 +143,8 @@ def test_a_kernel_at_a_roof_has_no_other_cause():
     roof = largest(found)
     assert (roof.effect, roof.is_roof) == (Effect.DRAM_BANDWIDTH, True)
     avoidable = [one for one in found.costs if not one.is_roof and one.effect != Effect.LAUNCH]
-    assert sum(one.time_s for one in avoidable) < MOST_REMAINDER * found.time_s
+    hidden_s = [max(0.0, one.time_s - one.first_s) for one in avoidable]
+    assert sum(hidden_s) < MOST_REMAINDER * found.time_s
 
 
 @pytest.mark.parametrize("name", ["few blocks", "32 blocks"])

@@ -18,8 +18,8 @@ from tests.reports.launches import TRANSPOSE
 from toolkit import load, profile, save, simulate
 from toolkit.gpu.launch import run
 
-ARGUMENTS = [np.zeros((512, 512), np.float32), np.ones((512, 512), np.float32), np.int32(512)]
-LAUNCH = {"grid": (16, 16), "block": (32, 8), "arguments": ARGUMENTS}
+ARGUMENTS = [np.zeros((2048, 2048), np.float32), np.ones((2048, 2048), np.float32), np.int32(2048)]
+LAUNCH = {"grid": (64, 64), "block": (32, 8), "arguments": ARGUMENTS}
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from tests.refusals import refusal
 from tests.toolkit.cli.commands import invoke
 from toolkit import load, profile, run, save
 from toolkit.gpu.sampling import Sampling
+from toolkit.profiling import on_simulator
 from toolkit.profiling import profile as experiment
 from toolkit.sass.core import binding as core
 

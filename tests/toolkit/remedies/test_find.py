@@ -247,7 +247,7 @@ def test_arithmetic_with_64_bits_is_to_have_32(word, is_said):
     source = f"""typedef {word} Word;
 extern "C" __global__ void powers(unsigned *out, const unsigned *in) {{
     Word v = in[threadIdx.x], w = in[blockIdx.x];
-    for (int k = 0; k < 128; k++)
+    for (int k = 0; k < 512; k++)
         v = v * v + w;
     out[blockIdx.x * blockDim.x + threadIdx.x] = v >> (8 * sizeof v - 32);
 }}"""
@@ -337,8 +337,8 @@ TREE = """extern "C" __global__ void tree(float *out, const float *in) {
 
 def test_lanes_that_a_guard_leaves_out_diverge():
     """The compiler turns the branch of a short condition into guards: no branch splits a warp."""
-    arguments = [np.zeros(1056, np.float32), np.ones(1 << 20, np.float32)]
-    found = find_remedies(TREE, grid=1024, block=1024, arguments=arguments, device=DEVICE, seed=1)
+    arguments = [np.zeros(4096, np.float32), np.ones(1 << 22, np.float32)]
+    found = find_remedies(TREE, grid=4096, block=1024, arguments=arguments, device=DEVICE, seed=1)
     diverged = [one for one in found if one.effect == Effect.DIVERGENCE]
     assert [one.lines for one in diverged] == [(6,)]
 
