@@ -146,7 +146,7 @@ def test_on_macos_no_remedy_asks_for_what_does_not_exist():
 def test_a_users_file_that_hides_a_package_is_named(hides, tmp_path):
     path = tmp_path / hides
     path.mkdir() if hides.endswith("/") else path.touch()
-    done = ran([sys.executable, "-m", "toolkit", "list"], cwd=tmp_path)
+    done = ran([sys.executable, "-m", "toolkit", "profile", "--shape", "8"], cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     name = hides.rstrip("/").removesuffix(".py")
     assert done.stderr.startswith(f"error: {path} hides gemm-ladder's own package {name!r}: rename")
