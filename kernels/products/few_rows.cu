@@ -96,11 +96,23 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
                     for (int c = 0; c < COLUMNS; ++c) sum[r][c] += a * b[u][c][q];
                 }
     };
+    // One k of what quads leave out, with A from memory.
+    const auto add_left_out = [&](int k) {
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) {
+            if (col + c >= N) break;
+            const float last = __ldca(B + (B_ALONG_K ? size_t(col + c) * ldb + k : size_t(k) * ldb + col + c));
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r)
+                if (r < M) sum[r][c] += last * __ldca(A + size_t(r) * a_row + size_t(k) * a_k);
+        }
+    };
 
     let_next_launch_start_beside_few_blocks();
     wait_for_last_launch();
     for (int chunk = begin; chunk < end; chunk += DEPTH) {
         const int depth = min(DEPTH, end - chunk);
+        const int whole = QUADS && B_ALONG_K ? depth / 4 * 4 : depth;  // zero times Inf is NaN: no A where B is left out
         load_b(chunk, depth, 0);  // on its way while A comes
         __syncthreads();
 #pragma unroll 1
@@ -111,7 +123,7 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
             const auto k_of = [&](int n) { return a_k == 1 ? (first + n * THREADS) % DEPTH : (first + n * THREADS) / ROWS; };
 #pragma unroll
             for (int n = 0; n < BATCH; ++n) {
-                const bool inside = row_of(n) < M && k_of(n) < depth;
+                const bool inside = row_of(n) < M && k_of(n) < whole;
                 value[n] = inside ? __ldca(A + size_t(row_of(n)) * a_row + size_t(chunk + k_of(n)) * a_k) : 0.0f;
             }
 #pragma unroll
@@ -123,29 +135,19 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
             if (k > 0) load_b(chunk, depth, k);
             add_up(k);
         }
-        // what quads leave out: the last k of a column, the last columns of a row
-        if constexpr (QUADS && B_ALONG_K) {
-            const int k = depth / 4 * 4 + lane;
-            if (k < depth)
-#pragma unroll
-                for (int c = 0; c < COLUMNS; ++c)
-                    if (col + c < N) {
-                        const float last = __ldca(B + size_t(col + c) * ldb + chunk + k);
-#pragma unroll
-                        for (int r = 0; r < ROWS; ++r) sum[r][c] += rows[r][k] * last;
-                    }
-        } else if constexpr (QUADS) {
-            if (col < N && col + 4 > N)
-                for (int k = warp; k < depth; k += WARPS)
-#pragma unroll
-                    for (int c = 0; c < COLUMNS - 1; ++c)
-                        if (col + c < N) {
-                            const float last = __ldca(B + size_t(chunk + k) * ldb + col + c);
-#pragma unroll
-                            for (int r = 0; r < ROWS; ++r) sum[r][c] += rows[r][k] * last;
-                        }
-        }
+        // what quads leave out: the last k of a column
+        if constexpr (QUADS && B_ALONG_K)
+            if (whole + lane < depth) add_left_out(chunk + whole + lane);
     }
+    // the last columns of a row; their sums are not zero yet if A has Inf or NaN
+    if constexpr (QUADS && !B_ALONG_K)
+        if (col < N && col + 4 > N) {
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; ++c) sum[r][c] = 0.0f;
+            for (int k = begin + warp; k < end; k += WARPS) add_left_out(k);
+        }
 
     // all sums of the block to parts[0]
     if constexpr (B_ALONG_K) {
