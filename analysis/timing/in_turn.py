@@ -71,6 +71,7 @@ def _costs(predictions: Sequence[Predicted], launch_s: float) -> tuple[Cost, ...
             effect=effect,
             time_s=launch_s if effect is Effect.LAUNCH else sum(one.time_s for one in costs),
             alone_s=launch_s if effect is Effect.LAUNCH else sum(one.alone_s for one in costs),
+            together_s=sum(one.together_s for one in costs),
             detail="; ".join(dict.fromkeys(one.detail for one in costs if one.detail)),
         )
         for effect, costs in found.items()
