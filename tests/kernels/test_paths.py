@@ -153,7 +153,8 @@ def test_inf_where_quads_are_not_whole(sizes):
     a.view()[0, 0, 5], a.view()[0, 2, 149] = np.inf, -np.inf
     found = simulate_plan(few_rows(one, 1, 192), one, {"A": a.buffer, "B": b.buffer, "C": c.buffer})
     rows = c.view(found["C"])[0]
-    assert (rows[0] == np.inf).all() and (rows[2] == -np.inf).all()
+    assert (rows[0] == np.inf).all()
+    assert (rows[2] == -np.inf).all()
     assert np.isfinite(rows[1]).all()
 
 
