@@ -1,5 +1,5 @@
 """The workflow of `profile`: a plan, and records from a GPU, from the simulator or from theory.
 
-Comes in: variants, shapes and a device. Goes out: a `Profile`. Start with `profile`; `on_gpu`
-makes the records of a GPU, `on_simulator` (with `rung_processes`) those without one.
+Comes in: variants, shapes and a device. Goes out: a `Profile`. Start with `profile`. `on_gpu` makes
+the records with a GPU, and `on_simulator` (with `rung_processes`) those without one.
 """

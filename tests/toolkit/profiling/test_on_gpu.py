@@ -31,18 +31,18 @@ L2_BYTES = 2**10  # of the made-up GPU
 GUARD = f"fill {GUARD_WORD:#x}"
 
 
-WITH_COUNTERS = gpu_bench.GpuBench._with_counters
+SIMULATED = gpu_bench.GpuBench._simulated
 
 
 @pytest.fixture(autouse=True)
 def not_simulated(monkeypatch):
-    monkeypatch.setattr(gpu_bench.GpuBench, "_with_counters", lambda bench, record, *_: record)
+    monkeypatch.setattr(gpu_bench.GpuBench, "_simulated", lambda bench, record, *_: record)
 
 
 @pytest.fixture
 def simulated(monkeypatch):
     """The made-up PyCUDA's modules are no machine code: the simulator gets the compiler's."""
-    monkeypatch.setattr(gpu_bench.GpuBench, "_with_counters", WITH_COUNTERS)
+    monkeypatch.setattr(gpu_bench.GpuBench, "_simulated", SIMULATED)
     real = LadderSimulator.simulate
 
     def simulate(simulator, cubin, selection, residence=None):

@@ -77,7 +77,7 @@ def test_every_shape_has_every_variant():
 def test_the_command_repeats_the_run(settings, executor, monkeypatch, tmp_path):
     plans = []
     monkeypatch.setattr(
-        experiment.TheoryBench,
+        on_simulator.TheoryBench,
         "profile_shape",
         lambda bench, problem, plan, records, progress: plans.append((bench.device, plan)),
     )
@@ -158,7 +158,7 @@ def test_a_gpu_of_which_too_little_is_known_is_not_used(cuda, monkeypatch):
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(settings, error, monkeypatch):
-    monkeypatch.delattr(experiment.TheoryBench, "profile_shape")
+    monkeypatch.delattr(on_simulator.TheoryBench, "profile_shape")
     with pytest.raises(error):
         profile(**settings)
 

@@ -26,7 +26,7 @@ FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
 def no_machine_code(monkeypatch):
     """The made-up PyCUDA's modules are no machine code, and nothing is to be simulated."""
     monkeypatch.setattr(
-        "toolkit.profiling.on_gpu.GpuBench._with_counters", lambda bench, record, *_: record
+        "toolkit.profiling.on_gpu.GpuBench._simulated", lambda bench, record, *_: record
     )
 
 
