@@ -96,17 +96,6 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
                     for (int c = 0; c < COLUMNS; ++c) sum[r][c] += a * b[u][c][q];
                 }
     };
-    // One k of what quads leave out, with A from memory.
-    const auto add_left_out = [&](int k) {
-#pragma unroll
-        for (int c = 0; c < COLUMNS; ++c) {
-            if (col + c >= N) break;
-            const float last = __ldca(B + (B_ALONG_K ? size_t(col + c) * ldb + k : size_t(k) * ldb + col + c));
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r)
-                if (r < M) sum[r][c] += last * __ldca(A + size_t(r) * a_row + size_t(k) * a_k);
-        }
-    };
 
     let_next_launch_start_beside_few_blocks();
     wait_for_last_launch();
@@ -135,19 +124,48 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
             if (k > 0) load_b(chunk, depth, k);
             add_up(k);
         }
-        // what quads leave out: the last k of a column
-        if constexpr (QUADS && B_ALONG_K)
-            if (whole + lane < depth) add_left_out(chunk + whole + lane);
+        // what quads leave out: the last k of a column, with A from memory
+        if constexpr (QUADS && B_ALONG_K) {
+            const int k = chunk + whole + lane;
+            if (k < chunk + depth) {
+                float last[COLUMNS];
+#pragma unroll
+                for (int c = 0; c < COLUMNS; ++c) last[c] = col + c < N ? __ldca(B + size_t(col + c) * ldb + k) : 0.0f;
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r) {
+                    const float a = r < M ? __ldca(A + size_t(r) * a_row + size_t(k) * a_k) : 0.0f;
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; ++c) sum[r][c] += a * last[c];
+                }
+            }
+        }
     }
-    // the last columns of a row; their sums are not zero yet if A has Inf or NaN
-    if constexpr (QUADS && !B_ALONG_K)
-        if (col < N && col + 4 > N) {
+    // The last columns of a row: lanes share k. The sums so far are not zero if A has Inf or NaN.
+    if constexpr (QUADS && !B_ALONG_K) {
+        const int edge = N / 4 * 4;
+        if (edge < N && edge / BLOCK_COLUMNS == int(blockIdx.x)) {
+            float rest[ROWS][COLUMNS - 1] = {};
+            for (int k = begin + t; k < end; k += THREADS) {
+                float last[COLUMNS - 1];
+#pragma unroll
+                for (int c = 0; c < COLUMNS - 1; ++c) last[c] = edge + c < N ? __ldca(B + size_t(k) * ldb + edge + c) : 0.0f;
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r) {
+                    const float a = r < M ? __ldca(A + size_t(r) * a_row + size_t(k) * a_k) : 0.0f;
+#pragma unroll
+                    for (int c = 0; c < COLUMNS - 1; ++c) rest[r][c] += a * last[c];
+                }
+            }
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
 #pragma unroll
-                for (int c = 0; c < COLUMNS; ++c) sum[r][c] = 0.0f;
-            for (int k = begin + warp; k < end; k += WARPS) add_left_out(k);
+                for (int c = 0; c < COLUMNS - 1; ++c) {
+#pragma unroll
+                    for (int other = 16; other; other /= 2) rest[r][c] += __shfl_xor_sync(0xffffffff, rest[r][c], other);
+                    if (col == edge) sum[r][c] = rest[r][c];
+                }
         }
+    }
 
     // all sums of the block to parts[0]
     if constexpr (B_ALONG_K) {
