@@ -18,7 +18,7 @@ address   0    4    8   12  ... 124   4 sectors of 32 bytes
 address   0  128  256  384  ...       32 sectors"""
 _BANKS = """\
 tile[32][32]: tile[lane][0] is word 32 * lane: bank 0 for all, 32 wavefronts
-tile[32][33]: tile[lane][0] is at word 33 * lane: bank = lane,     1 wavefront"""
+tile[32][33]: tile[lane][0] is word 33 * lane: bank = lane,     1 wavefront"""
 
 
 def _cause(

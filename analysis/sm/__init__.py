@@ -165,7 +165,8 @@ class Machine(Numbers):
     the first request until DRAM serves it. `waiting_share`: fraction of the requests that wait for
     DRAM, on average `dram_scatter` clocks more per line, and up to `dram_spread` clocks more if
     DRAM is always busy. `flag_clocks`: clocks from the first poll of a flag until the flags of
-    other blocks are set. A run records when `mark` instructions were issued, and may end there.
+    other blocks are set. A run records when `mark` instructions were issued or left out, and may
+    end there.
     """
 
     slots: int

@@ -3,7 +3,7 @@
 
 #include "sm.h"
 
-enum { NO_BANK = BANKS };     /* Operand.bank of a slot without a register */
+enum { NO_BANK = BANKS };     /* Planned.bank of a slot without a register */
 enum { KEPT_FOR = 2 };        /* instructions for which the reuse cache keeps a register */
 enum { CLOCKS_AHEAD = 48 };   /* for which reads of requests are recorded */
 

@@ -181,8 +181,8 @@ static void plan(Sm *s, const Instruction *code, u32 length, void *memory) {
 EXPORT void sm_reads(u8 *table) { plan_reads((u8(*)[STATES])table); }
 
 /* Run `job_count` blocks, and also only the first `fewer` of them (at least as many as slots, but not
- * all; 0: none). `reads`: see above. `result`, and `starts` and `ends` of each block in clocks, are those of all blocks,
- * then of the first ones. Nonzero: out of memory. */
+ * all; 0: none). `reads`: the table of `sm_reads`. `result`, and `starts` and `ends` of each block in
+ * clocks, are those of all blocks, then of the first ones. Nonzero: out of memory. */
 EXPORT u32 sm_run(const Machine *machine, const u8 *reads, const Instruction *code, u32 length,
                   const Step *steps, const u64 *lines, const Stream *streams, const Job *jobs, u32 job_count, u32 fewer,
                   Result *result, u64 *starts, u64 *ends) {

@@ -17,7 +17,7 @@
 
 #include "machine.h"
 
-enum { NOT_KEPT = 0xffff }; /* Operand.reg and .kept: no register */
+enum { NOT_KEPT = 0xffff }; /* Planned.reg and .kept: no register */
 enum { REG_SHIFT = 48 };    /* in Registers.kept: the register is above these bits */
 enum { CLOCKS = 3 };        /* clocks in which an instruction may read its registers */
 enum { STATES = 64 };       /* sets of clocks in which banks may be taken, CLOCKS bits for each bank */

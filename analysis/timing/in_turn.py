@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
 from analysis.timing.predicted import Cost, Effect, Predicted, Resource, TimeBound
 
@@ -67,11 +68,18 @@ def _costs(predictions: Sequence[Predicted], launch_s: float) -> tuple[Cost, ...
         for cost in one.costs:
             found[cost.effect].append(cost)
     return tuple(
-        Cost(
-            effect=effect,
-            time_s=launch_s if effect is Effect.LAUNCH else sum(one.time_s for one in costs),
-            alone_s=launch_s if effect is Effect.LAUNCH else sum(one.alone_s for one in costs),
-            detail="; ".join(dict.fromkeys(one.detail for one in costs if one.detail)),
-        )
+        Cost(effect=effect, time_s=launch_s, alone_s=launch_s)
+        if effect is Effect.LAUNCH
+        else _sum(effect, costs)
         for effect, costs in found.items()
+    )
+
+
+def _sum(effect: Effect, costs: Sequence[Cost]) -> Cost:
+    """The cost of an effect in all launches: every time that a cost has is added."""
+    seconds = [field.name for field in fields(Cost) if field.name.endswith("_s")]
+    return Cost(
+        effect=effect,
+        detail="; ".join(dict.fromkeys(one.detail for one in costs if one.detail)),
+        **{name: sum(getattr(one, name) for one in costs) for name in seconds},
     )

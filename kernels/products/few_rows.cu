@@ -101,6 +101,7 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
     wait_for_last_launch();
     for (int chunk = begin; chunk < end; chunk += DEPTH) {
         const int depth = min(DEPTH, end - chunk);
+        const int whole = QUADS && B_ALONG_K ? depth / 4 * 4 : depth;  // zero times Inf is NaN: no A where B is left out
         load_b(chunk, depth, 0);  // on its way while A comes
         __syncthreads();
 #pragma unroll 1
@@ -111,7 +112,7 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
             const auto k_of = [&](int n) { return a_k == 1 ? (first + n * THREADS) % DEPTH : (first + n * THREADS) / ROWS; };
 #pragma unroll
             for (int n = 0; n < BATCH; ++n) {
-                const bool inside = row_of(n) < M && k_of(n) < depth;
+                const bool inside = row_of(n) < M && k_of(n) < whole;
                 value[n] = inside ? __ldca(A + size_t(row_of(n)) * a_row + size_t(chunk + k_of(n)) * a_k) : 0.0f;
             }
 #pragma unroll
@@ -123,27 +124,46 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
             if (k > 0) load_b(chunk, depth, k);
             add_up(k);
         }
-        // what quads leave out: the last k of a column, the last columns of a row
+        // what quads leave out: the last k of a column, with A from memory
         if constexpr (QUADS && B_ALONG_K) {
-            const int k = depth / 4 * 4 + lane;
-            if (k < depth)
+            const int k = chunk + whole + lane;
+            if (k < chunk + depth) {
+                float last[COLUMNS];
 #pragma unroll
-                for (int c = 0; c < COLUMNS; ++c)
-                    if (col + c < N) {
-                        const float last = __ldca(B + size_t(col + c) * ldb + chunk + k);
+                for (int c = 0; c < COLUMNS; ++c) last[c] = col + c < N ? __ldca(B + size_t(col + c) * ldb + k) : 0.0f;
 #pragma unroll
-                        for (int r = 0; r < ROWS; ++r) sum[r][c] += rows[r][k] * last;
-                    }
-        } else if constexpr (QUADS) {
-            if (col < N && col + 4 > N)
-                for (int k = warp; k < depth; k += WARPS)
+                for (int r = 0; r < ROWS; ++r) {
+                    const float a = r < M ? __ldca(A + size_t(r) * a_row + size_t(k) * a_k) : 0.0f;
 #pragma unroll
-                    for (int c = 0; c < COLUMNS - 1; ++c)
-                        if (col + c < N) {
-                            const float last = __ldca(B + size_t(chunk + k) * ldb + col + c);
+                    for (int c = 0; c < COLUMNS; ++c) sum[r][c] += a * last[c];
+                }
+            }
+        }
+    }
+    // The last columns of a row: lanes share k. The sums so far are not zero if A has Inf or NaN.
+    if constexpr (QUADS && !B_ALONG_K) {
+        const int edge = N / 4 * 4;
+        if (edge < N && edge / BLOCK_COLUMNS == int(blockIdx.x)) {
+            float rest[ROWS][COLUMNS - 1] = {};
+            for (int k = begin + t; k < end; k += THREADS) {
+                float last[COLUMNS - 1];
 #pragma unroll
-                            for (int r = 0; r < ROWS; ++r) sum[r][c] += rows[r][k] * last;
-                        }
+                for (int c = 0; c < COLUMNS - 1; ++c) last[c] = edge + c < N ? __ldca(B + size_t(k) * ldb + edge + c) : 0.0f;
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r) {
+                    const float a = r < M ? __ldca(A + size_t(r) * a_row + size_t(k) * a_k) : 0.0f;
+#pragma unroll
+                    for (int c = 0; c < COLUMNS - 1; ++c) rest[r][c] += a * last[c];
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+                for (int c = 0; c < COLUMNS - 1; ++c) {
+#pragma unroll
+                    for (int other = 16; other; other /= 2) rest[r][c] += __shfl_xor_sync(0xffffffff, rest[r][c], other);
+                    if (col == edge) sum[r][c] = rest[r][c];
+                }
         }
     }
 

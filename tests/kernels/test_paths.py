@@ -136,6 +136,28 @@ def test_a_few_rows_and_quads_that_are_not_whole(sizes):
     check(one, few_rows(one, 3, 64 if one.k == 150 else 768))
 
 
+# products of Inf with what a quad leaves out would be zero times Inf: NaN
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"n": 70, "k": 150, "ldb": 72},
+        pytest.param(
+            {"n": 66, "k": 151, "ldb": 152, "transpose_b": True}, marks=pytest.mark.exhaustive
+        ),
+    ],
+)
+def test_inf_where_quads_are_not_whole(sizes):
+    one = Product(m=3, **sizes)
+    a, b, c = (Stored(matrix, 0, 1, np.random.default_rng(7)) for matrix in (one.a, one.b, one.c))
+    b.buffer[:] = abs(b.buffer) + 0.5
+    a.view()[0, 0, 5], a.view()[0, 2, 149] = np.inf, -np.inf
+    found = simulate_plan(few_rows(one, 1, 192), one, {"A": a.buffer, "B": b.buffer, "C": c.buffer})
+    rows = c.view(found["C"])[0]
+    assert (rows[0] == np.inf).all()
+    assert (rows[2] == -np.inf).all()
+    assert np.isfinite(rows[1]).all()
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("layout", ALL_LAYOUTS)
 @pytest.mark.parametrize("rows", [1, 8])

@@ -10,7 +10,9 @@ LAUNCH_S = 3e-6
 
 
 def predicted(busy_s, *, dram_s, issue_s, costs=True, cycles=1000.0):
-    waiting = Cost(effect=Effect.DRAM_BANDWIDTH, time_s=busy_s, alone_s=busy_s)
+    waiting = Cost(
+        effect=Effect.DRAM_LATENCY, time_s=busy_s, alone_s=busy_s / 2, together_s=2 * busy_s
+    )
     launch = Cost(effect=Effect.LAUNCH, time_s=LAUNCH_S, alone_s=LAUNCH_S)
     return Predicted(
         time_s=busy_s + LAUNCH_S,
@@ -57,7 +59,11 @@ def test_the_limiter_is_the_resource_with_the_largest_sum():
 def test_costs_sum_to_the_time():
     found = in_turn([("split", FIRST), ("multiply", SECOND)], flop=1)
     assert sum(cost.time_s for cost in found.costs) == pytest.approx(found.time_s)
-    assert len(found.costs) == 2
+    waiting, launch = found.costs
+    assert (waiting.effect, launch.effect) == (Effect.DRAM_LATENCY, Effect.LAUNCH)
+    assert waiting.alone_s == pytest.approx(10e-6)  # half of 4 + 16 us
+    assert waiting.together_s == pytest.approx(40e-6)  # twice 4 + 16 us
+    assert launch.together_s == 0
 
 
 def test_without_the_costs_of_a_launch_there_are_none():
