@@ -75,24 +75,34 @@ def _first(*rules: Callable[[Facts], Advice | None]) -> Callable[[Facts], Advice
     return lambda facts: next(filter(None, (rule(facts) for rule in rules)), None)
 
 
-def _converts(effect: Effect) -> Callable[[Facts], Advice | None]:
-    """Advice on conversions, which is worth the issue slots that they take."""
+def _of_slots(
+    effect: Effect, text: str, wanted: Callable[[InstructionCounts], bool], slots_of_each: int = 1
+) -> Callable[[Facts], Advice | None]:
+    """Advice on the `wanted` instructions, which is worth the issue slots that they stand for."""
 
     def advice(facts: Facts) -> Advice | None:
         of = [one for one in facts.execution.instructions if one.charged]
-        converted = sum(one.executed for one in of if _is_conversion(one))
-        if not converted:
+        slots = slots_of_each * sum(one.executed for one in of if wanted(one))
+        if not slots:
             return None
-        share = converted / sum(one.executed for one in of)
+        share = min(1.0, slots / sum(one.executed for one in of))
         return Advice(
-            most_s=share * facts.predicted.time_s,
             effect=effect,
-            lines=facts.charged_lines(_is_conversion),
-            text="convert fewer values between integers and floats: keep the value of the last "
-            "step as a float, and add to it",
+            lines=facts.charged_lines(wanted),
+            text=text,
+            most_s=share * facts.predicted.time_s,
         )
 
     return advice
+
+
+def _converts(effect: Effect) -> Callable[[Facts], Advice | None]:
+    return _of_slots(
+        effect,
+        "convert fewer values between integers and floats: keep the value of the last step as a "
+        "float, and add to it",
+        _is_conversion,
+    )
 
 
 def _is_conversion(one: InstructionCounts) -> bool:
@@ -100,23 +110,13 @@ def _is_conversion(one: InstructionCounts) -> bool:
 
 
 def _divided(effect: Effect) -> Callable[[Facts], Advice | None]:
-    """Advice on divisions of integers, which is worth the issue slots that they take."""
-
-    def advice(facts: Facts) -> Advice | None:
-        of = [one for one in facts.execution.instructions if one.charged]
-        divided = sum(one.executed for one in of if _is_division(one))
-        if not divided:
-            return None
-        share = min(1.0, OF_DIVISION * divided / sum(one.executed for one in of))
-        return Advice(
-            most_s=share * facts.predicted.time_s,
-            effect=effect,
-            lines=facts.charged_lines(_is_division),
-            text="divide fewer integers: use constants or powers of two as divisors, or one more "
-            "dimension of the grid instead of a quotient and a remainder",
-        )
-
-    return advice
+    return _of_slots(
+        effect,
+        "divide fewer integers: use constants or powers of two as divisors, or one more dimension "
+        "of the grid instead of a quotient and a remainder",
+        _is_division,
+        OF_DIVISION,
+    )
 
 
 def _is_division(one: InstructionCounts) -> bool:
