@@ -145,7 +145,18 @@ def _is_atomic(one: InstructionCounts) -> bool:
     return one.space in ("global", "generic") and one.action in ("atomic", "reduction")
 
 
-_MORE_LOADS = "start several loads before the first value is used, or have more warps per SM"
+def _waits(effect: Effect, text: str) -> Callable[[Facts], Advice]:
+    """Advice on waiting, which more warps hide too, where an SM has room for them."""
+
+    def advice(facts: Facts) -> Advice:
+        has_room = facts.warps_per_sm < facts.occupancy.max_warps_per_sm
+        more = ", or have more warps per SM" if has_room else ""
+        return Advice(effect=effect, lines=(), text=f"{text}{more}")
+
+    return advice
+
+
+_LOADS_FIRST = "start several loads before the first value is used"
 
 ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.FP64_PIPE: _double,
@@ -205,18 +216,16 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
         "smaller blocks",
         lambda one: one.opcode == "BAR",
     ),
-    Effect.DRAM_LATENCY: _said(Effect.DRAM_LATENCY, _MORE_LOADS),
-    Effect.L2_LATENCY: _said(Effect.L2_LATENCY, _MORE_LOADS),
-    Effect.L1_LATENCY: _said(Effect.L1_LATENCY, _MORE_LOADS),
-    Effect.SHARED_LATENCY: _said(
+    Effect.DRAM_LATENCY: _waits(Effect.DRAM_LATENCY, _LOADS_FIRST),
+    Effect.L2_LATENCY: _waits(Effect.L2_LATENCY, _LOADS_FIRST),
+    Effect.L1_LATENCY: _waits(Effect.L1_LATENCY, _LOADS_FIRST),
+    Effect.SHARED_LATENCY: _waits(
         Effect.SHARED_LATENCY,
-        "start several reads of shared memory before the first value is used, or have more warps "
-        "per SM",
+        "start several reads of shared memory before the first value is used",
     ),
-    Effect.DEPENDENCES: _said(
+    Effect.DEPENDENCES: _waits(
         Effect.DEPENDENCES,
-        "give each thread several independent operations, such as four sums instead of one, or "
-        "have more warps per SM",
+        "give each thread several independent operations, such as four sums instead of one",
     ),
     Effect.FETCH: _said(
         Effect.FETCH, "unroll less, so that the code of a loop fits in the instruction caches"

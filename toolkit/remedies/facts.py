@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from math import prod
 
 from analysis.devices import Device
 from analysis.occupancy import Occupancy, occupancy
@@ -95,3 +96,10 @@ class Facts:
             registers_per_thread=resources.registers_per_thread,
             shared_bytes_per_block=resources.static_shared_bytes + self.dynamic_shared_bytes,
         )
+
+    @property
+    def warps_per_sm(self) -> int:
+        """Warps that an SM has at the same time, if the grid has a block for each that fits."""
+        blocks_per_sm = -(-prod(self.grid) // self.device.sm_count)
+        resident = min(self.occupancy.blocks_per_sm, blocks_per_sm)
+        return resident * self.occupancy.warps_per_sm // self.occupancy.blocks_per_sm

@@ -320,7 +320,20 @@ def test_loads_one_after_the_other_come_before_idle_sms():
     assert 0.9 * together_s < sum(one.time_s for one in waits) <= together_s * (1 + 1e-9)
     first = remedies_of(launch, execution).found[0]
     assert first.effect in (Effect.DRAM_LATENCY, Effect.L2_LATENCY)
-    assert first.title.startswith("start several loads before the first value is used")
+    assert first.title == (
+        "start several loads before the first value is used, or have more warps per SM"
+    )
+
+
+def test_more_warps_are_advised_only_where_an_sm_has_room():
+    source = """__global__ void add(float *y, const float *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += x[i];
+}"""
+    arguments = [np.zeros(1 << 22, np.float32), np.ones(1 << 22, np.float32), np.int32(1 << 22)]
+    found = find_remedies(source, grid=1 << 14, block=256, arguments=arguments, device=DEVICE)
+    titles = [one.title for one in found]
+    assert "start several loads before the first value is used" in titles
 
 
 TREE = """extern "C" __global__ void tree(float *out, const float *in) {
