@@ -194,7 +194,11 @@ def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
         units = [
             f"{name} {text.percent(share)}" for name, share in shares.items() if share >= LEAST_BUSY
         ]
-        yield "busy", ", ".join(units[:MOST_UNITS]) or f"each unit less than {text.percent(LEAST_BUSY)} of the time"
+        yield (
+            "busy",
+            ", ".join(units[:MOST_UNITS])
+            or f"each unit less than {text.percent(LEAST_BUSY)} of the time",
+        )
         if is_arithmetic(execution.instructions, execution.counters):
             yield "rate", text.flop_per_s(predicted.flop_per_s)
     if found := occupancy_of(execution.report):
