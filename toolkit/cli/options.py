@@ -273,6 +273,7 @@ class KernelOptions:
     arch: Annotated[
         str | None,
         typer.Option(
+            "--arch",
             metavar="ARCH",
             help="Target architecture, such as sm_86.",
             show_default=DEFAULT_DEVICE.sm_arch,
@@ -422,6 +423,7 @@ class RunOptions(PredictOptions):
     arch: Annotated[
         str | None,
         typer.Option(
+            "--arch",
             metavar="ARCH",
             help="Target architecture, such as sm_86.",
             show_default="that of the GPU",
@@ -447,7 +449,11 @@ class RunOptions(PredictOptions):
     seconds: Annotated[
         float,
         typer.Option(
-            min=0.01, metavar="SECONDS", help="Most time for them.", rich_help_panel=MEASUREMENT
+            "--seconds",
+            min=0.01,
+            metavar="SECONDS",
+            help="Most time for them.",
+            rich_help_panel=MEASUREMENT,
         ),
     ] = 2.0
     precision: Annotated[

@@ -78,7 +78,10 @@ def profile(
     seconds: Annotated[
         float,
         typer.Option(
-            min=0.01, metavar="SECONDS", help="Time limit for the samples of one variant and shape."
+            "--seconds",
+            min=0.01,
+            metavar="SECONDS",
+            help="Time limit for the samples of one variant and shape.",
         ),
     ] = 2.0,
     samples: Annotated[

@@ -78,7 +78,10 @@ def tune(
     seconds: Annotated[
         float,
         typer.Option(
-            min=0.01, metavar="SECONDS", help="Time limit for the samples of one finalist."
+            "--seconds",
+            min=0.01,
+            metavar="SECONDS",
+            help="Time limit for the samples of one finalist.",
         ),
     ] = 2.0,
     seed: InputSeed = None,

@@ -65,6 +65,22 @@ def test_wrong_usage_is_one_line_with_code_2(arguments, message):
     assert refused(arguments, code=2).startswith(message)
 
 
+def test_an_option_with_its_own_name_as_a_word_is_named():
+    """Typer 0.27 calls it `--SECONDS` where only the word of its value is given."""
+    unnamed = []
+    for example, command in COMMANDS.items():
+        for parameter in signature(command, eval_str=True).parameters.values():
+            declared = get_args(parameter.annotation)[1]
+            if not isinstance(declared, typer.models.OptionInfo):
+                continue
+            names = (declared.default, *(declared.param_decls or ()))
+            if declared.metavar == parameter.name.upper() and not any(
+                str(name).startswith("--") for name in names
+            ):
+                unnamed.append((example.split()[0], parameter.name))
+    assert unnamed == []
+
+
 def test_no_command_prints_the_help():
     result = invoke("")
     assert result.exit_code == 2
