@@ -31,7 +31,7 @@ SAMPLE_BY_NAME = (("one-block", "16x24x20"), ("split-k", "512"))
 CLOSE_TRAFFIC, CLOSE_TIME = 0.01, 0.005  # relative, of a rung as any other kernel
 FEW_BYTES = 1 << 16  # of a launch that moves megabytes
 ORDINARY_SHAPES = ("512", "1000x1016x520")
-SAMPLE_ORDINARY = (("split-k", "512"), ("stream-k", "512"))
+SAMPLE_ORDINARY = (("split-k", "512"), ("stream-k", "512"), ("tf32-parts", "1000x1016x520"))
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,8 @@ class DeclaredCounts(LaunchCounts):
 
     `bind`: binds the launch at K = k to C and, where blocks wait for others, to the data that they
     wait for (`PlanExecutor.bound`). `below`: requests to L2, None if not known. `runs`: results at
-    the first K. `exchanging`: all blocks, if they ran together at K itself and exchange data.
+    the largest K at which a block of each region was executed. `exchanging`: all blocks, if they
+    ran together at K itself and exchange data.
     """
 
     launch: RungLaunch
@@ -229,14 +230,17 @@ class DeclaredCounts(LaunchCounts):
 
         In lifetimes of a block, relative to the time until its last read, as other kernels'
         accesses (`steps_of_all_work`). Instructions before the loop over K take this time, so it
-        becomes a smaller part of a lifetime with larger K.
+        becomes a smaller part of a lifetime with larger K; instructions after the last read, too.
         """
         if self.launch.order.kinds:
             return np.zeros(self.plan.blocks)
+        assert self.work is not None
         runs = self.runs
         largest = int(np.argmax([region.population for region in self.plan.regions]))
         mean = np.array(runs.mean_reads) / np.maximum(1, runs.last_reads)
-        until_last = runs.last_reads[largest] / int(runs.work[largest]["longest"][0])
+        after_last = int(runs.work[largest]["longest"][0]) - runs.last_reads[largest]
+        lifetime = int(self.work["longest"][self.plan.region_of == largest][0])
+        until_last = 1 - after_last / lifetime
         # reads are even from the first to the last: their mean is half as late as the first
         late = 2 * (mean - mean[largest]) * until_last
         return self._by_block(late * runs.k / self.launch.executed.k)

@@ -170,7 +170,7 @@ class PlanExecutor:
             below=asked,
             # at the smallest K, loops of a pipeline of phases may not begin
             requests=max((run.requests for run in runs), key=len),
-            runs=runs[0],
+            runs=runs[-1],
             exchanging=looked_at[-1].exchanging,
         )
 
