@@ -86,7 +86,7 @@ class Rounds:
 class _Places:
     """Places in the workspace, in bytes, and pitches of the parts in halves."""
 
-    zero_bytes: int  #: control and maxima, which are zero between calls; then roots
+    zero_bytes: int  #: control and maxima, which are zero between calls; then roots and one word
     begin_a: int
     begin_b: int
     begin_sums: int  #: of shared tiles
@@ -126,7 +126,7 @@ def _places(product: Product) -> _Places:
     pitch_a, pitch_b = _pitch(a.columns), _pitch(b.columns)
     maxima = 2 * (product.m + product.n + product.k)
     zero = _aligned(CONTROL_BYTES + FLOAT_BYTES * maxima)
-    begin_a = _aligned(zero + FLOAT_BYTES * (product.m + 1 + product.n))  # b's begin on 8 bytes
+    begin_a = _aligned(zero + FLOAT_BYTES * (product.m + 1 + product.n + 1))  # roots, terms
     begin_b = _aligned(begin_a + PARTS * HALF_BYTES * a.rows * pitch_a)
     return _Places(
         zero_bytes=zero,

@@ -39,6 +39,7 @@
 
 #include "places.cuh"
 #include "roots.cuh"
+#include "terms.cuh"
 #include "pipeline.cuh"
 #include "wgmma.cuh"
 #include "scaled_store.cuh"
@@ -94,7 +95,7 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
     const int rows = (M + CLUSTER * BM - 1) / (CLUSTER * BM), columns = (N + BN - 1) / BN, steps = (K + BK - 1) / BK;
     const int clusters = gridDim.x / CLUSTER, all = rows * columns;
     const int units = SHARES ? whole + (all - whole) * shares : all;
-    const Places places(workspace, zero_bytes, M);
+    const Places places(workspace, zero_bytes, M, N);
     unsigned stage = 0, parity = 0;
     const auto next = [&] {
         if (++stage == STAGES) stage = 0, parity ^= 1;
@@ -141,6 +142,8 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
         const int half = threadIdx.x / 128 - 1, thread = threadIdx.x % 128;
+        const unsigned terms = *places.terms;
+        const float factor = terms == MANY ? GIVE_BACK : 1.0f;
         Output output = {C, places.root_a, places.root_b, M, N, ldc, alpha, beta, ldc % 2 == 0 && size_t(C) % 8 == 0, false};
         for (int at = blockIdx.x / CLUSTER; at < units; at += clusters) {
             const Unit unit(at, whole, shares, steps);
@@ -156,21 +159,35 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
 #pragma unroll
                 for (int pass = 0; pass < PASSES; ++pass) {
                     float part[WIDTH / 2];
-                    begin_products();
+                    const auto wait_for_part = [&] {
+                        commit_products();
+                        wait_for_products();
+                        pin(part);
+                    };
+                    const auto add_part = [&] {
+#pragma unroll
+                        for (int i = 0; i < WIDTH / 2; ++i) sum[pass][i] = fmaf(part[i], factor, sum[pass][i]);
+                    };
+                    const auto multiply_all = [&](int low_a, int low_b, int counts) {
+#pragma unroll
+                        for (int i = 0; i < BK / 16; ++i) multiply(part, a_at(low_a, i), b_at(low_b, pass, i), i > 0 || counts);
+                    };
                     // the small products first: each wgmma cuts the whole sum off
-#pragma unroll
-                    for (int i = 0; i < BK / 16; ++i) {
-                        multiply(part, a_at(0, i), b_at(1, pass, i), i > 0);
-                        multiply(part, a_at(1, i), b_at(0, pass, i), 1);
+                    if (terms == FEW) {
+                        begin_products();
+                        multiply_all(0, 1, 0), multiply_all(1, 0, 1), multiply_all(1, 1, 1);
+                        wait_for_part();
+                        add_part();
+                        begin_products();
+                        multiply_all(0, 0, 0);
+                        wait_for_part();
+                    } else {
+                        begin_products();
+                        multiply_all(0, 1, 0), multiply_all(1, 0, 1), multiply_all(0, 0, 1);
+                        wait_for_part();
                     }
-#pragma unroll
-                    for (int i = 0; i < BK / 16; ++i) multiply(part, a_at(0, i), b_at(0, pass, i), 1);
-                    commit_products();
-                    wait_for_products();
-                    pin(part);
                     if (pass == PASSES - 1) arrive_in_cluster(empty + 8 * stage);
-#pragma unroll
-                    for (int i = 0; i < WIDTH / 2; ++i) sum[pass][i] += part[i];
+                    add_part();
                 }
             }
             if (at == int(blockIdx.x) / CLUSTER) {

@@ -46,10 +46,11 @@ struct Operands {
     OperandA a;
     OperandB b;
     Control* control;
+    unsigned* terms;
 
     __device__ Operands(const Arguments& x)
     {
-        const Places places(x.workspace, x.zero_bytes, x.M);
+        const Places places(x.workspace, x.zero_bytes, x.M, x.N);
         unsigned *const maxima_b = places.maxima + 2 * size_t(x.M), *const in_a = maxima_b + 2 * size_t(x.N);
         unsigned* const in_b = in_a + x.K;
         const auto parts = [&](long long begin) { return reinterpret_cast<unsigned short*>(x.workspace + begin); };
@@ -57,7 +58,7 @@ struct Operands {
              places.root_a, places.maxima, places.maxima + x.M, in_a, in_a, in_b};
         b = {x.B, x.N, x.K, x.ldb, x.pitch_b, parts(x.begin_b), size_t(B_ALONG ? x.N : x.K) * x.pitch_b,
              places.root_b, maxima_b, maxima_b + x.N, in_b, in_a, in_b};
-        control = places.control;
+        control = places.control, terms = places.terms;
     }
 
     __device__ int first_items() const { return first_items_of_a() + (B_ALONG ? b.row_items() : b.tile_items()); }

@@ -15,10 +15,12 @@ struct Places {
     Control* control;
     unsigned* maxima;        // of each row of A and column of B, the same after equilibration, and of each k in A and in B
     float *root_a, *root_b;  // of each row of A and column of B; both begin on 8 bytes
+    unsigned* terms;         // what samples say of them: terms.cuh
 
-    __device__ Places(char* workspace, long long zero_bytes, int M)
+    __device__ Places(char* workspace, long long zero_bytes, int M, int N)
         : control(reinterpret_cast<Control*>(workspace)), maxima(reinterpret_cast<unsigned*>(workspace) + CONTROL_BYTES / 4),
-          root_a(reinterpret_cast<float*>(workspace + zero_bytes)), root_b(root_a + (M + 1) / 2 * 2)
+          root_a(reinterpret_cast<float*>(workspace + zero_bytes)), root_b(root_a + (M + 1) / 2 * 2),
+          terms(reinterpret_cast<unsigned*>(root_b + N))
     {
         static_assert(sizeof(Control) <= TICKETS_BEGIN, "tickets begin behind it, and maxima behind them");
     }

@@ -1,5 +1,8 @@
 // A look at eight rows of A and eight columns of B: whether some k has elements that are large in both, as almost all data
-// have. If it does not, equilibration may be needed, and second_pass.cu looks at all elements.
+// have. If it does not, equilibration may be needed, and second_pass.cu looks at all elements. And how many terms carry
+// a sum, for multiply_parts.cu.
+
+#include "terms.cuh"
 
 constexpr int SAMPLES = 8, STEP = THREADS / SAMPLES;  // vectors, and k of each at a time
 constexpr int MOST_LOOKS = 8;                         // whose loads are outstanding together
@@ -12,7 +15,13 @@ template <typename One> __device__ float sampled(const One& one, int k)
     return k >= one.K ? 0.0f : __ldg(One::along ? one.at(vector, k) : one.at(k, vector));
 }
 
-struct Sampled { unsigned largest[2][SAMPLES]; };  // magnitude of each vector, of A and of B
+// What was seen of vectors of A (0) and of B (1).
+struct Sampled {
+    unsigned largest[2][SAMPLES];   // magnitude of each vector
+    float sums[2][WARPS][SAMPLES];  // of the magnitudes that each warp has seen
+    unsigned low_bits[2];           // of elements: 0 if all are as high parts are
+};
+constexpr unsigned LOW_BITS = 0x1fff;  // that FP16 has not
 
 // Whether one of LOOKS * STEP k from `begin` on has elements that are large in both.
 template <int LOOKS, typename A, typename B> __device__ bool finds_large(const A& a, const B& b, int begin, const Sampled& of)
@@ -38,20 +47,54 @@ template <int LOOKS, typename A, typename B> __device__ bool finds_large(const A
     return __syncthreads_or(largest >= LEAST_EXPONENT);
 }
 
-template <typename A, typename B> __device__ bool samples_suffice(const A& a, const B& b)
+// Called by threads 0 to 15, with a vector each.
+__device__ Terms terms_of(const Sampled& of, int K)
+{
+    const int side = threadIdx.x / SAMPLES, sample = threadIdx.x % SAMPLES;
+    const unsigned largest = of.largest[side][sample];
+    float sum = 0.0f;
+    for (int warp = 0; warp < WARPS; ++warp) sum += of.sums[side][warp][sample];
+    const bool counts = largest > 0 && largest < INFINITE;
+    const float spread = sum / __uint_as_float(largest);
+    const unsigned all = (1u << 2 * SAMPLES) - 1, of_a = (1u << SAMPLES) - 1;
+    const unsigned usable = __ballot_sync(all, counts), narrow = __ballot_sync(all, counts && spread < MOST_OF_FEW);
+    const bool is_few = (usable & of_a && (usable & of_a) == (narrow & of_a)) || (usable & ~of_a && (usable & ~of_a) == (narrow & ~of_a));
+    if (is_few) return FEW;
+    const bool is_many = !__any_sync(all, counts && spread < LEAST_OF_MANY * K);
+    return is_many && of.low_bits[0] && of.low_bits[1] ? MANY : SOME;
+}
+
+template <typename Operands> __device__ void look_at_samples(const Operands& operands)
 {
     __shared__ Sampled of;
+    const auto& a = operands.a;
+    const auto& b = operands.b;
     const int first = threadIdx.x / SAMPLES, sample = threadIdx.x % SAMPLES;
     if (threadIdx.x < 2 * SAMPLES) of.largest[threadIdx.x / SAMPLES][sample] = 0;
+    if (threadIdx.x < 2) of.low_bits[threadIdx.x] = 0;
     __syncthreads();
-    unsigned in_a = 0, in_b = 0;
+    unsigned largest[2] = {}, low_bits[2] = {};
+    float sums[2] = {};
 #pragma unroll 8
-    for (int k = first; k < a.K; k += STEP)
-        in_a = max(in_a, magnitude(sampled(a, k))), in_b = max(in_b, magnitude(sampled(b, k)));
-    atomicMax(&of.largest[0][sample], in_a), atomicMax(&of.largest[1][sample], in_b);
+    for (int k = first; k < a.K; k += STEP) {
+        const float x = sampled(a, k), y = sampled(b, k);
+        largest[0] = max(largest[0], magnitude(x)), largest[1] = max(largest[1], magnitude(y));
+        sums[0] += fabsf(x), sums[1] += fabsf(y);
+        low_bits[0] |= __float_as_uint(x) & LOW_BITS, low_bits[1] |= __float_as_uint(y) & LOW_BITS;
+    }
+#pragma unroll
+    for (int side = 0; side < 2; ++side) {
+        atomicMax(&of.largest[side][sample], largest[side]);
+        if (low_bits[side]) atomicOr(&of.low_bits[side], low_bits[side]);
+        for (int other = SAMPLES; other < 32; other *= 2) sums[side] += __shfl_xor_sync(0xffffffff, sums[side], other);
+        if (threadIdx.x % 32 < SAMPLES) of.sums[side][threadIdx.x / 32][sample] = sums[side];
+    }
     __syncthreads();
-    if (finds_large<1>(a, b, 0, of)) return true;  // in almost all data
-    for (int begin = STEP; begin < a.K; begin += MOST_LOOKS * STEP)
-        if (finds_large<MOST_LOOKS>(a, b, begin, of)) return true;
-    return false;
+    bool suffice = finds_large<1>(a, b, 0, of);  // in almost all data
+    for (int begin = STEP; begin < a.K && !suffice; begin += MOST_LOOKS * STEP) suffice = finds_large<MOST_LOOKS>(a, b, begin, of);
+    if (threadIdx.x >= 2 * SAMPLES) return;
+    const Terms terms = terms_of(of, a.K);
+    if (threadIdx.x > 0) return;
+    *operands.terms = suffice ? terms : SOME;  // equilibration changes the spread
+    if (!suffice) operands.control->suspect = 1;
 }
