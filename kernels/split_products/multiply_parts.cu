@@ -49,6 +49,9 @@
 constexpr int BM = 128, BK = 64, GROUP = 16 / CLUSTER, CONSUMER_WARPS = 8;
 constexpr int WIDTH = BN < 128 ? BN : 128, PASSES = BN / WIDTH;  // columns of one wgmma, and how many make a row of the tile
 constexpr int A_BYTES = BM * BK * 2, B_BYTES = BN * BK * 2, STAGE_BYTES = 2 * (A_BYTES + B_BYTES);
+// Tensor cores cut sums off towards zero. That costs a sum of many comparable terms about the same part of its size in each
+// 64 of K, so that it is multiplied by this when it is added to others.
+constexpr float GIVE_BACK = 1.0f + 0x1p-23f;
 constexpr int SPECIAL_READ = 1;  // a barrier of all threads but those of the first warp
 static_assert(BN / 64 % CLUSTER == 0, "each block copies as many pieces of B");
 
@@ -173,7 +176,7 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
                         for (int i = 0; i < BK / 16; ++i) multiply(part, a_at(low_a, i), b_at(low_b, pass, i), i > 0 || counts);
                     };
                     // the small products first: each wgmma cuts the whole sum off
-                    if (terms == FEW) {
+                    if (terms == FEW) {  // low parts decide: their products count, and small sums are added apart
                         begin_products();
                         multiply_all(0, 1, 0), multiply_all(1, 0, 1), multiply_all(1, 1, 1);
                         wait_for_part();

@@ -15,13 +15,17 @@ template <typename One> __device__ float sampled(const One& one, int k)
     return k >= one.K ? 0.0f : __ldg(One::along ? one.at(vector, k) : one.at(k, vector));
 }
 
+// The spread of a vector is the sum of its magnitudes over the largest one: as many elements of that size would give it.
+constexpr float LEAST_OF_MANY = 1.0f / 16;  // of each vector, for each k: four for 64
+constexpr float MOST_OF_FEW = 4.0f;         // of all vectors of A, or of B
+constexpr unsigned LOW_BITS = 0x1fff;       // of an element that FP16 has not
+
 // What was seen of vectors of A (0) and of B (1).
 struct Sampled {
     unsigned largest[2][SAMPLES];   // magnitude of each vector
     float sums[2][WARPS][SAMPLES];  // of the magnitudes that each warp has seen
     unsigned low_bits[2];           // of elements: 0 if all are as high parts are
 };
-constexpr unsigned LOW_BITS = 0x1fff;  // that FP16 has not
 
 // Whether one of LOOKS * STEP k from `begin` on has elements that are large in both.
 template <int LOOKS, typename A, typename B> __device__ bool finds_large(const A& a, const B& b, int begin, const Sampled& of)
@@ -47,7 +51,8 @@ template <int LOOKS, typename A, typename B> __device__ bool finds_large(const A
     return __syncthreads_or(largest >= LEAST_EXPONENT);
 }
 
-// Called by threads 0 to 15, with a vector each.
+// Called by threads 0 to 15, with a vector each. Terms are not MANY where an operand has no low parts: sums that float32
+// holds exactly, such as those of integers, stay exact.
 __device__ Terms terms_of(const Sampled& of, int K)
 {
     const int side = threadIdx.x / SAMPLES, sample = threadIdx.x % SAMPLES;

@@ -1,5 +1,7 @@
 """Products of FP16 parts on the simulated tensor cores of sm_90, which sum as hardware does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -168,6 +170,68 @@ def test_scales_along_k_that_cancel_are_taken_out_exactly():
     case = of_small(*scaled_along_k(30))
     case.check(scaled)
     assert np.abs(scaled - plain).max() <= 2.0**-22 * np.abs(plain).max()
+
+
+MANY, SOME, FEW = range(3)  # kernels/split_products/terms.cuh
+
+
+def integers(a, b):
+    return np.round(20 * a), b
+
+
+def one_column(a, b):
+    return np.where(np.arange(a.shape[1]) == 77, 2.0**40, 1.0) * a, b
+
+
+def one_row(a, b):
+    return tuple(one.T for one in one_column(b.T, a.T))[::-1]
+
+
+def wide_exponents(a, b):
+    return a * 2.0 ** np.random.default_rng(6).integers(-20, 21, a.shape), b
+
+
+@pytest.mark.parametrize(
+    ("change", "terms"),
+    [
+        (lambda a, b: (a, b), MANY),
+        (lambda a, b: (a * 1e-40, b * 1e37), MANY),
+        (integers, SOME),
+        (wide_exponents, SOME),
+        (lambda a, b: scaled_along_k(30), SOME),  # few before equilibration
+        (one_column, FEW),
+        (one_row, FEW),
+        (lambda a, b: (np.eye(*a.shape), b), FEW),
+        (lambda a, b: (0 * a, b), SOME),
+    ],
+)
+def test_samples_say_how_many_terms_carry_a_sum(change, terms):
+    case = of_small(*change(*normal(*SMALL)))
+    plan = split(case.product, NARROW, SMS)
+    first = replace(plan, launches=plan.launches[:1])
+    found = simulate_plan(first, case.product, case.buffers, "sm_90a")
+    m, n, _ = SMALL
+    assert found["workspace"].view(np.int32)[plan.zeroed_bytes // 4 + m + n] == terms
+
+
+def relative_rms(case, c):
+    size = abs(case.a.astype(float)) @ abs(case.b.astype(float))
+    return np.sqrt((((c - case.exact) / size) ** 2).mean())
+
+
+def test_sums_of_many_terms_get_back_what_is_cut_off():
+    """Without it, the error of sums that do not cancel is 1.9e-7."""
+    random = np.random.default_rng(5)
+    m, n, k = SMALL
+    case = of_small(random.random((m, k)), random.random((k, n)))
+    assert relative_rms(case, case.run(NARROW)) <= 2 * ROUNDING
+
+
+def test_sums_of_one_term_are_three_times_as_far_off_as_a_rounded_product():
+    """Without products of low parts and sums apart, it would be 3.4 times."""
+    case = of_small(*one_column(*normal(*SMALL)))
+    rounded = relative_rms(case, case.exact.astype(np.float32))
+    assert relative_rms(case, case.run(NARROW)) <= 3 * rounded
 
 
 def test_inf_and_nan_reach_their_rows_and_columns_alone():
