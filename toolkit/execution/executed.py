@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolkit.execution.distinct import order_of
 from toolkit.execution.proof import RunBlocks
 from toolkit.execution.representatives import Grid
 from toolkit.sass.accesses import Below
@@ -81,12 +82,16 @@ class Executed:
 def _sample(run: Run) -> ExecutedBlock:
     assert run.accesses is not None
     rows = run.accesses.rows
-    row, sector = np.nonzero(rows["mask"][:, None] >> np.arange(4) & 1)
-    sectors, rows = rows["line"][row].astype(np.int64) * 4 + sector, rows[row]
-    order = np.lexsort((sectors, rows["kind"], rows["step"], rows["warp"]))
+    row, sector = np.nonzero(rows["mask"][:, None] >> np.arange(4, dtype=np.uint8) & 1)
+    sectors = rows["line"].astype(np.int64)[row] * 4 + sector
+    columns = {name: rows[name][row] for name in ("warp", "step", "kind")}
+    order = order_of((*columns.values(), sectors))
+    ordered = np.empty(len(order), dtype=[(name, one.dtype) for name, one in columns.items()])
+    for name, one in columns.items():
+        ordered[name] = one[order]
     return ExecutedBlock(
         run=replace(run, accesses=None),
         sectors=sectors[order],
-        rows=rows[["step", "warp", "kind"]][order],
+        rows=ordered,
         below=run.accesses.below,
     )

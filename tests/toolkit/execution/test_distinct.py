@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolkit.execution.distinct import distinct, distinct_records
+from toolkit.execution.distinct import distinct, distinct_records, order_of
 
 RECORD = np.dtype([("line", "u8"), ("step", "i4"), ("kind", "u1")])
 
@@ -26,3 +26,18 @@ def test_columns_are_those_of_numpy():
     expected, inverse = np.unique(columns, axis=1, return_inverse=True)
     assert np.array_equal(columns[:, some], expected)
     assert np.array_equal(kinds, inverse.ravel())
+
+
+@pytest.mark.parametrize("widest", [2**20, 2**62, 2**64 - 1])  # which one number holds, or not
+def test_order_is_that_of_a_sort_by_each_column(widest):
+    random = np.random.default_rng(8)
+    columns = [
+        random.integers(-2, 3, 300, np.int8),
+        random.integers(0, 5, 300, np.uint16),
+        random.integers(0, widest, 300, np.uint64),
+    ]
+    assert np.array_equal(order_of(columns), np.lexsort(columns[::-1]))
+    some_equal = [one[random.integers(0, 300, 1000)] for one in columns[:2]]
+    order, expected = order_of(some_equal), np.lexsort(some_equal[::-1])
+    for one in some_equal:
+        assert np.array_equal(one[order], one[expected])
