@@ -24,7 +24,6 @@ constexpr unsigned LOW_BITS = 0x1fff;       // of an element that FP16 has not
 struct Sampled {
     unsigned largest[2][SAMPLES];   // magnitude of each vector
     float sums[2][WARPS][SAMPLES];  // of the magnitudes that each warp has seen
-    unsigned low_bits[2];           // of elements: 0 if all are as high parts are
 };
 
 // Whether one of LOOKS * STEP k from `begin` on has elements that are large in both.
@@ -51,9 +50,9 @@ template <int LOOKS, typename A, typename B> __device__ bool finds_large(const A
     return __syncthreads_or(largest >= LEAST_EXPONENT);
 }
 
-// Called by threads 0 to 15, with a vector each. Terms are not MANY where an operand has no low parts: sums that float32
+// Called by threads 0 to 15, with a vector each. Not MANY unless both operands have low parts: sums that float32
 // holds exactly, such as those of integers, stay exact.
-__device__ Terms terms_of(const Sampled& of, int K)
+__device__ Terms terms_of(const Sampled& of, bool have_low_parts, int K)
 {
     const int side = threadIdx.x / SAMPLES, sample = threadIdx.x % SAMPLES;
     const unsigned largest = of.largest[side][sample];
@@ -66,7 +65,7 @@ __device__ Terms terms_of(const Sampled& of, int K)
     const bool is_few = (usable & of_a && (usable & of_a) == (narrow & of_a)) || (usable & ~of_a && (usable & ~of_a) == (narrow & ~of_a));
     if (is_few) return FEW;
     const bool is_many = !__any_sync(all, counts && spread < LEAST_OF_MANY * K);
-    return is_many && of.low_bits[0] && of.low_bits[1] ? MANY : SOME;
+    return is_many && have_low_parts ? MANY : SOME;
 }
 
 template <typename Operands> __device__ void look_at_samples(const Operands& operands)
@@ -76,7 +75,6 @@ template <typename Operands> __device__ void look_at_samples(const Operands& ope
     const auto& b = operands.b;
     const int first = threadIdx.x / SAMPLES, sample = threadIdx.x % SAMPLES;
     if (threadIdx.x < 2 * SAMPLES) of.largest[threadIdx.x / SAMPLES][sample] = 0;
-    if (threadIdx.x < 2) of.low_bits[threadIdx.x] = 0;
     __syncthreads();
     unsigned largest[2] = {}, low_bits[2] = {};
     float sums[2] = {};
@@ -89,16 +87,20 @@ template <typename Operands> __device__ void look_at_samples(const Operands& ope
     }
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
-        atomicMax(&of.largest[side][sample], largest[side]);
-        if (low_bits[side]) atomicOr(&of.low_bits[side], low_bits[side]);
-        for (int other = SAMPLES; other < 32; other *= 2) sums[side] += __shfl_xor_sync(0xffffffff, sums[side], other);
-        if (threadIdx.x % 32 < SAMPLES) of.sums[side][threadIdx.x / 32][sample] = sums[side];
+        for (int other = SAMPLES; other < 32; other *= 2) {
+            largest[side] = max(largest[side], __shfl_xor_sync(0xffffffff, largest[side], other));
+            sums[side] += __shfl_xor_sync(0xffffffff, sums[side], other);
+        }
+        if (threadIdx.x % 32 < SAMPLES) {
+            atomicMax(&of.largest[side][sample], largest[side]);
+            of.sums[side][threadIdx.x / 32][sample] = sums[side];
+        }
     }
-    __syncthreads();
+    const bool has_low_a = __syncthreads_or(low_bits[0]), has_low_b = __syncthreads_or(low_bits[1]);
     bool suffice = finds_large<1>(a, b, 0, of);  // in almost all data
     for (int begin = STEP; begin < a.K && !suffice; begin += MOST_LOOKS * STEP) suffice = finds_large<MOST_LOOKS>(a, b, begin, of);
     if (threadIdx.x >= 2 * SAMPLES) return;
-    const Terms terms = terms_of(of, a.K);
+    const Terms terms = terms_of(of, has_low_a && has_low_b, a.K);
     if (threadIdx.x > 0) return;
     *operands.terms = suffice ? terms : SOME;  // equilibration changes the spread
     if (!suffice) operands.control->suspect = 1;
