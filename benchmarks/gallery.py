@@ -1,9 +1,9 @@
 """The pictures of docs/, anew: python -m benchmarks.gallery [NAME ...].
 
-All but one are of one profile, which is made first, in a minute: the ladder at 4096 on an H200,
+All but two are of one profile, which is made first, in a minute: the ladder at 4096 on an H200,
 simulated, beside the run that ships with the package. They are screens and sections of its
-report, or a single figure. The other one is the first screen of the page of README's kernel, with
-its remedies.
+report, or single figures. The other two are first screens of pages: of README's kernel, with its
+remedies, and of a Triton product (`triton`, which needs Triton).
 Needs Playwright and the system's Chromium, as the tests of the report do.
 """
 
@@ -42,16 +42,21 @@ SCREENS = {
 }
 # A section of that page, of a rung
 SECTIONS = {"memory": ("#memory", "tiled")}
+ON_TENSOR_CORES = "tall-thread-tile", "tf32-parts", "fp16-parts"  # the first one for comparison
 # Single figures, from the profile and the run beside it
 FIGURES: dict[str, Callable[[Profile, Profile | None], go.Figure]] = {
     "hierarchy": lambda made, recorded: hierarchy.figure(
         View(_only(made, "naive-coalesced", "tiled"), made.records[0].shape, recorded), "tiled"
     ),
+    "tensor_roofs": lambda made, recorded: hierarchy.figure(
+        View(_only(made, *ON_TENSOR_CORES), made.records[0].shape, recorded), ON_TENSOR_CORES[-1]
+    ),
 }
 # First screens of the page of a launch
-PAGES = ("kernel",)
+PAGES = ("kernel", "triton")
 PAGE_SIZE = {"width": 1280, "height": 760}
 N = 4096  # rows and columns of README's kernel
+TRITON_N, TRITON_TILE = 2048, 128  # of the Triton product
 PLOTLY = Path(go.__file__).parents[1] / "package_data" / "plotly.min.js"
 
 
@@ -66,7 +71,9 @@ def main(names: Sequence[str], folder: Path = FOLDER) -> None:
             made = profile(shapes=[SHAPE], device=DEVICE, executor="simulate", seed=1)
             take(shown, made, of_profile, folder)
         if "kernel" in wanted:
-            take_page(shown, folder / "kernel.png")
+            take_page(shown, _page_of_kernel(), folder / "kernel.png")
+        if "triton" in wanted:
+            take_page(shown, _page_of_triton(), folder / "triton.png")
 
 
 def take(shown: Any, made: Profile, names: Sequence[str], folder: Path) -> None:
@@ -110,8 +117,14 @@ def _open(shown: Any, html: str, rung: str = "") -> None:
         shown.wait_for_timeout(200)  # the chosen rung is marked
 
 
-def take_page(shown: Any, target: Path) -> None:
-    """The first screen of the page of README's kernel."""
+def take_page(shown: Any, html: str, target: Path) -> None:
+    """The first screen of the page of a launch."""
+    shown.set_viewport_size(PAGE_SIZE)
+    _open(shown, html)
+    shown.screenshot(path=target)
+
+
+def _page_of_kernel() -> str:
     source = (ROOT / "README.md").read_text(encoding="utf-8").split("```cuda\n")[1].split("```")[0]
     given = np.random.default_rng(1).random((N, N), dtype=np.float32)
     launch: dict[str, Any] = {
@@ -120,10 +133,25 @@ def take_page(shown: Any, target: Path) -> None:
         "arguments": [np.zeros_like(given), given, np.int32(N)],
         "device": DEVICE,
     }
-    html = simulate(source, **launch).html(find_remedies(source, **launch))
-    shown.set_viewport_size(PAGE_SIZE)
-    _open(shown, html)
-    shown.screenshot(path=target)
+    return simulate(source, **launch).html(find_remedies(source, **launch))
+
+
+def _page_of_triton() -> str:
+    from triton import language
+
+    from validation.timing.tensor.triton_kernels import matmul
+
+    random = np.random.default_rng(1)
+    a, b = (random.standard_normal((TRITON_N, TRITON_N)).astype(np.float16) for _ in range(2))
+    tile = {"tile_m": TRITON_TILE, "tile_n": TRITON_TILE, "tile_k": 64}
+    return simulate(
+        matmul,
+        grid=((TRITON_N // TRITON_TILE) ** 2,),
+        arguments=[a, b, np.zeros((TRITON_N, TRITON_N), np.float32), *(TRITON_N,) * 3],
+        defines={**tile, "kind": language.float32, "by_rows": True, "num_warps": 8},
+        device=DEVICE,
+        outputs=False,
+    ).html()
 
 
 def take_figure(shown: Any, figure: go.Figure, target: Path) -> None:
