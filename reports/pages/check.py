@@ -162,7 +162,7 @@ def _excerpt(finding: CheckFinding, report: CheckReport) -> list[ExcerptLine]:
             left = text.many(number - before - 1, "line")
             found.append(ExcerptLine(number=None, code=escape(f"⋯ {left}")))
         why = "; ".join(done.get(number, ()))
-        code = highlighted(lines[number - 1])
+        code = highlighted(lines[number - 1], report.file)
         found.append(ExcerptLine(number=number, code=code, why=why, is_hot=number in done))
         before = number
     return found

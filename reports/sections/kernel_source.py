@@ -28,6 +28,11 @@ _TOKEN = re.compile(
     r"|long|short|bool|const|volatile|static|struct|template|typename|class|auto|if|else|for"
     r"|while|do|return|break|continue|switch|case|constexpr|inline|size_t|u?int\d+_t)\b)"
 )
+_PYTHON_TOKEN = re.compile(
+    r"(?P<str>\"\"\".*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|(?P<cm>#.*)"
+    r"|(?P<kw>\b(?:def|return|for|while|in|if|elif|else|and|or|not|is|None|True|False|break"
+    r"|continue|pass|lambda|assert|with|as|from|import)\b)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +66,12 @@ class LineRow:
     is_hot: bool
 
 
-def highlighted(code: str) -> Markup:
-    """A line of CUDA C++ with its comments and keywords marked."""
+def highlighted(code: str, file: str | None = None) -> Markup:
+    """A line with its comments and keywords marked: of Python if its file is, else of CUDA C++."""
+    token = _PYTHON_TOKEN if (file or "").endswith(".py") else _TOKEN
     shown = code if len(code) <= LONGEST else f"{code[:LONGEST]}…"
     found, end = Markup(), 0
-    for match in _TOKEN.finditer(shown):
+    for match in token.finditer(shown):
         kind = match.lastgroup
         found += escape(shown[end : match.start()])
         words = escape(match[0])
@@ -127,7 +133,8 @@ def _source_line(
     if unit and report.predicted and cost_s and cost_s >= NAMED * report.predicted.time_s:
         cost = f"{text.three_digits(cost_s / unit[0])} {unit[1]}"
     why = reasons(distinct_accesses(instructions)) if is_hot else ""
-    return ExcerptLine(number=number, code=highlighted(code), cost=cost, why=why, is_hot=is_hot)
+    code_of_line = highlighted(code, report.file)
+    return ExcerptLine(number=number, code=code_of_line, cost=cost, why=why, is_hot=is_hot)
 
 
 def reasons(accesses: Sequence[AccessTotal]) -> str:
@@ -155,7 +162,7 @@ def line_rows(report: LaunchReport, most: int) -> list[LineRow]:
         rows.append(
             LineRow(
                 number=number,
-                code=highlighted(code) if is_own else escape(file),
+                code=highlighted(code, file) if is_own else escape(file),
                 cost_s=cost_s[place],
                 executed=executed[place],
                 share=executed[place] / total,

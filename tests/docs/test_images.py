@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from benchmarks.gallery import FIGURES, PAGES, SCREENS, SECTIONS, take
+from benchmarks.gallery import FIGURES, ON_TENSOR_CORES, PAGES, SCREENS, SECTIONS, take
 from docs.snippets.pages import ROOT, pages
 from toolkit import profile
 
@@ -33,11 +33,17 @@ def size_px(picture):
 
 @pytest.mark.browser
 @pytest.mark.exhaustive  # other tests open the same page
-@pytest.mark.parametrize("names", [["report", "rung", "memory"], ["hierarchy"]])
-def test_pictures_are_taken(window, tmp_path, names):
+@pytest.mark.parametrize(
+    ("names", "variants"),
+    [
+        (["report", "rung", "memory"], ("naive-coalesced", "tiled")),
+        (["hierarchy"], ("naive-coalesced", "tiled")),
+        (["tensor_roofs"], ON_TENSOR_CORES),
+    ],
+)
+def test_pictures_are_taken(window, tmp_path, names, variants):
     shown = window.blank()
-    of_tiled = ["naive-coalesced", "tiled"]
-    made = profile(shapes=["256"], variants=of_tiled, device="h200", executor="simulate", seed=1)
+    made = profile(shapes=["256"], variants=variants, device="h200", executor="simulate", seed=1)
     take(shown, made, names, tmp_path)
     for name in names:
         width, height = size_px(tmp_path / f"{name}.png")

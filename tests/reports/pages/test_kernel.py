@@ -176,6 +176,14 @@ def test_highlighting_escapes():
     )
 
 
+def test_lines_of_python_have_its_comments_and_keywords():
+    assert highlighted("for i in x // 2:  # 'half'", "kernel.py") == (
+        '<span class="kw">for</span> i <span class="kw">in</span> x // 2:  '
+        '<span class="cm"># &#39;half&#39;</span>'
+    )
+    assert highlighted('y = "# for"', "kernel.py") == "y = &#34;# for&#34;"
+
+
 def test_a_notebook_shows_the_first_screen():
     frame = executed("transpose")._repr_html_()
     assert frame == notebook_frame(executed("transpose").report)
