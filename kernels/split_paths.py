@@ -156,7 +156,7 @@ def _passes(
         file="first_pass.cu",
         entry="split_first_pass",
         defines=defines,
-        grid=(1 + sum(_first_items(product, defines)), 1, 1),
+        grid=(2 + sum(_first_items(product, defines)), 1, 1),
         block=THREADS,
         dynamic_shared_bytes=0,
         arguments=(

@@ -4,7 +4,7 @@
 //
 // Idea      The vectors that have a scale are rows of A and columns of B. Where they run along stored rows, warps hold a row in
 //           registers between its maximum and its split: one pass. Where they run across, this pass finds maxima, and
-//           second_pass.cu splits. One block more looks at a few vectors: for equilibration, and for how sums are made.
+//           second_pass.cu splits. Two blocks more look at a few vectors: for equilibration, and for how sums are made.
 // Mapping   512 threads, an item a block: rows by ROW_WARPS warps each, or tiles of UNIT_ROWS rows x 128 columns a warp
 // Traffic   A and B once, parts of what runs along: as many bytes as it has
 // Limit     DRAM, or L2 if the operands are there; for small sizes the launch
@@ -19,8 +19,10 @@ split_first_pass(const float* A, const float* B, int M, int N, int K, int lda, i
 {
     const Operands operands({A, B, M, N, K, lda, ldb, workspace, zero_bytes, begin_a, begin_b, pitch_a, pitch_b});
     let_next_launch_start();
-    if (blockIdx.x > 0)
-        operands.first_pass<false>(blockIdx.x - 1);
-    else
-        look_at_samples(operands);
+    if (blockIdx.x > 1)
+        operands.first_pass<false>(blockIdx.x - 2);
+    else if (blockIdx.x == 1)
+        find_terms(operands.a, operands.b, operands.terms);
+    else if (!samples_suffice(operands.a, operands.b) && threadIdx.x == 0)
+        operands.control->suspect = 1;
 }
