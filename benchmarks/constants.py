@@ -145,7 +145,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/timing/modelled_sm.py": {
         "FEWEST_L1_LINES": technical("keeps a run of the model going"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
-        "DIRTY_AT_FIRST DIRTY_START_S TURNAROUND": measured("python -m benchmarks.l2_states"),
+        "DIRTY_AT_FIRST TURNAROUND": measured("python -m benchmarks.l2_states"),
         "WRITTEN_PAIR_BYTES": measured(f"{_PROBES} --only stg_4_of_32_bytes_at_random_512"),
         "LOCAL_READ_FROM LOCAL_READ_ALL LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
