@@ -36,7 +36,7 @@ ERRORS = ROOT / "validation" / "timing" / "recorded" / "rule_errors.json"
 SM_CODE = "analysis/sm"  # its C files
 SM_VALUES = "analysis/hardware/machines"  # a file per architecture
 DEVICE_VALUES = "analysis/device_table.py"
-KINDS = ("documented", "measured", "fitted", "technical", "taken over", "not measured")
+KINDS = ("documented", "measured", "fitted", "technical", "taken over", "not measured", "left out")
 # Parts of which a fitted number needs its errors; what chooses a rung is fitted on other launches.
 PARTS, PARTS_OF_CHOICE = ("select h200", "fit h200"), ("choice h200",)
 NO_LIMIT = 1 << 30

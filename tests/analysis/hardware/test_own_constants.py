@@ -120,7 +120,7 @@ def test_the_basis_says_what_is_measured_and_what_is_taken_over():
         "dram_scatter, dram_spread, code_bytes, flag_latency, merged_l2_bytes_per_clock, "
         "atomic_window; "
         "not measured on any GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, "
-        "latencies.CONTROL)"
+        "latencies.CONTROL; mechanisms left out: fill_share, dirty_start_s)"
     )
 
 

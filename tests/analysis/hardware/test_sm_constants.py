@@ -8,6 +8,7 @@ import pytest
 from analysis.devices import DEVICES
 from analysis.hardware.sm_constants import CONSTANTS, NAMES, constants_for
 from analysis.sm import Numbers
+from analysis.traffic.l2 import caches_of
 from benchmarks.constants import PARTS, RULES, SM, recorded_errors
 from benchmarks.timing_tables import table
 from validation import ROOT, recordings
@@ -243,10 +244,15 @@ def test_what_is_taken_over_says_so_and_is_equal(constants):
 
 @every_architecture
 def test_a_number_that_nobody_measured_says_so(constants):
-    of_two_partitions = constants.architecture in ("sm_80", "sm_90", "sm_100")
-    assumed = ASSUMED if of_two_partitions else ASSUMED | LEFT_OUT
-    assert {n for n, entry in constants.entries.items() if entry.kind == "not measured"} == assumed
-    assert of_two_partitions or (constants.fill_share, constants.dirty_start_s) == (0, 0)
+    assert {n for n, entry in constants.entries.items() if entry.kind == "not measured"} == ASSUMED
+
+
+@every_architecture
+def test_mechanisms_of_an_l2_of_two_partitions_are_left_out_elsewhere(constants):
+    left = {name: one.value for name, one in constants.entries.items() if one.kind == "left out"}
+    devices = [one for one in DEVICES.values() if one.sm_arch == constants.architecture]
+    partitions = {caches_of(one).partitions for one in devices}
+    assert left == ({} if partitions == {2} else dict.fromkeys(LEFT_OUT, 0))
 
 
 def test_a_dirty_l2_serves_the_first_request_later_by_what_was_measured():
