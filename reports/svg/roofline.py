@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import atan2, ceil, cos, degrees, floor, log10
+from math import atan2, ceil, cos, degrees, floor, log10, sin
 
 from markupsafe import Markup
 
@@ -15,6 +15,7 @@ TOP, BOTTOM, RIGHT = 26, 44, 16
 RADIUS = 5.5
 MEETING_PX = 9  # points this close have one label
 LINE_PX = 18
+USUAL = 0.6  # of a roof: where its name stands
 MOST_DECADES = 6
 
 
@@ -148,8 +149,9 @@ class _Axes:
     ) -> Markup:
         """The name along a roof: above it, or below it where the next roof is too close."""
         slope = atan2(start[1] - end[1], end[0] - start[0])
-        x, y = (a + 0.6 * (b - a) for a, b in zip(start, end, strict=True))
         label = level.name if self.is_narrow else f"{level.name}  {level.bandwidth}"
+        place = self._label_place(start, end, width_of(label) * sin(slope))
+        x, y = (a + place * (b - a) for a, b in zip(start, end, strict=True))
         is_close = above is not None and cos(slope) * self._between(above, level) < LINE_PX
         shift = 15 if is_close else -6
         turned = (
@@ -157,6 +159,17 @@ class _Axes:
             f"translate(0 {shift})"
         )
         return element("text", label, transform=turned, text_anchor="middle")
+
+    def _label_place(
+        self, start: tuple[float, float], end: tuple[float, float], height: float
+    ) -> float:
+        """Where a name of this height stands along a roof: away from the points and their names."""
+        rate_y, middle_y = self.at_y(self.shown.rate), start[1] + USUAL * (end[1] - start[1])
+        top, bottom = rate_y - RADIUS, rate_y + 20  # of the points and their names
+        if middle_y + height / 2 < top or middle_y - height / 2 > bottom:
+            return USUAL
+        room = max((end[1], top), (bottom, start[1]), key=lambda one: one[1] - one[0])
+        return (sum(room) / 2 - start[1]) / (end[1] - start[1])
 
     def _between(self, above: RooflineLevel, below: RooflineLevel) -> float:
         """Vertical distance of two roofs in px."""

@@ -59,3 +59,12 @@ def test_the_rate_stands_below_its_line_near_the_peak():
     low = drawn(rate=1e10)
     line = float(re.search(r'<circle[^>]* cy="([\d.]+)"', low)[1])
     assert baseline_of("RATE", low) < line  # above it, where there is room
+
+
+@pytest.mark.parametrize("rate", [5e10, 2e11, 6e11])
+def test_names_of_roofs_stand_beside_the_points_and_their_names(rate):
+    svg = drawn(rate=rate)
+    points = float(re.search(r'<circle[^>]* cy="([\d.]+)"', svg)[1])
+    names = [float(one[1]) for one in re.finditer(r"translate\([\d.]+ ([\d.]+)\) rotate", svg)]
+    assert len(names) == 4
+    assert all(abs(name - points) > 20 for name in names[:2])
