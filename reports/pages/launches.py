@@ -67,7 +67,7 @@ def _bars(timed: Sequence[LaunchReport]) -> list[tuple[str, str, Markup]]:
 _TITLES: tuple[Title, ...] = (
     "launch",
     "device",
-    ("time", "", True),
+    "time",
     "grade",
     "most time",
     "largest avoidable part",
