@@ -163,12 +163,14 @@ class _Axes:
     def _label_place(
         self, start: tuple[float, float], end: tuple[float, float], height: float
     ) -> float:
-        """Where a name of this height stands along a roof: away from the points and their names."""
+        """Where a name of this height stands along a roof: beside the points, if it has room."""
         rate_y, middle_y = self.at_y(self.shown.rate), start[1] + USUAL * (end[1] - start[1])
         top, bottom = rate_y - RADIUS, rate_y + 20  # of the points and their names
         if middle_y + height / 2 < top or middle_y - height / 2 > bottom:
             return USUAL
         room = max((end[1], top), (bottom, start[1]), key=lambda one: one[1] - one[0])
+        if room[1] - room[0] < height:
+            return USUAL
         return (sum(room) / 2 - start[1]) / (end[1] - start[1])
 
     def _between(self, above: RooflineLevel, below: RooflineLevel) -> float:

@@ -68,3 +68,10 @@ def test_names_of_roofs_stand_beside_the_points_and_their_names(rate):
     names = [float(one[1]) for one in re.finditer(r"translate\([\d.]+ ([\d.]+)\) rotate", svg)]
     assert len(names) == 4
     assert all(abs(name - points) > 20 for name in names[:2])
+
+
+def test_the_name_of_a_short_roof_stays_on_it():
+    svg = drawn(rate=3e11, peak=7e11, l2_bytes_per_s=2e14)  # its ridge is near the left end
+    start, end = re.search(r'class="rf" d="M[\d.]+ ([\d.]+)L[\d.]+ ([\d.]+)"', svg).groups()
+    name = float(re.search(r"translate\([\d.]+ ([\d.]+)\) rotate", svg)[1])
+    assert name == pytest.approx(float(start) + 0.6 * (float(end) - float(start)), abs=0.2)
