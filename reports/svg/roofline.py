@@ -150,7 +150,8 @@ class _Axes:
         """The name along a roof: above it, or below it where the next roof is too close."""
         slope = atan2(start[1] - end[1], end[0] - start[0])
         label = level.name if self.is_narrow else f"{level.name}  {level.bandwidth}"
-        place = self._label_place(start, end, width_of(label) * sin(slope))
+        height = width_of(label) * sin(slope)
+        place = _label_place(start[1], end[1], height, self.at_y(self.shown.rate))
         x, y = (a + place * (b - a) for a, b in zip(start, end, strict=True))
         is_close = above is not None and cos(slope) * self._between(above, level) < LINE_PX
         shift = 15 if is_close else -6
@@ -159,19 +160,6 @@ class _Axes:
             f"translate(0 {shift})"
         )
         return element("text", label, transform=turned, text_anchor="middle")
-
-    def _label_place(
-        self, start: tuple[float, float], end: tuple[float, float], height: float
-    ) -> float:
-        """Where a name of this height stands along a roof: beside the points, if it has room."""
-        rate_y, middle_y = self.at_y(self.shown.rate), start[1] + USUAL * (end[1] - start[1])
-        top, bottom = rate_y - RADIUS, rate_y + 20  # of the points and their names
-        if middle_y + height / 2 < top or middle_y - height / 2 > bottom:
-            return USUAL
-        room = max((end[1], top), (bottom, start[1]), key=lambda one: one[1] - one[0])
-        if room[1] - room[0] < height:
-            return USUAL
-        return (sum(room) / 2 - start[1]) / (end[1] - start[1])
 
     def _between(self, above: RooflineLevel, below: RooflineLevel) -> float:
         """Vertical distance of two roofs in px."""
@@ -240,6 +228,21 @@ class _Axes:
                 yield text(self.right, baseline, label, styles[kind], anchor="end")
             else:
                 yield text(x, baseline, label, styles[kind], anchor="middle")
+
+
+def _label_place(start: float, end: float, height: float, rate: float) -> float:
+    """Where a name of this height stands along a roof: beside the points, if it has room.
+
+    `start`, `end` and `rate` are the y of the roof's ends and of the points.
+    """
+    middle = start + USUAL * (end - start)
+    top, bottom = rate - RADIUS, rate + 20  # of the points and their names
+    if middle + height / 2 < top or middle - height / 2 > bottom:
+        return USUAL
+    room = max((end, top), (bottom, start), key=lambda one: one[1] - one[0])
+    if room[1] - room[0] < height:
+        return USUAL
+    return (sum(room) / 2 - start) / (end - start)
 
 
 def _power(exponent: int) -> str:
