@@ -168,6 +168,14 @@ def test_a_users_folder_toolkit_is_named(is_package, tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["list", "simulate"])
+def test_a_python_without_the_packages_is_named(command):
+    done = ran([sys.executable, "-S", "-m", "toolkit", command], cwd=ROOT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: typer is not installed for {sys.executable}: install")
+    assert done.stderr.count("\n") == 1
+
+
 # Real builds, in fresh environments.
 
 
