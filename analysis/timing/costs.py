@@ -149,7 +149,7 @@ class Pricing:
         totals = found.relative_to(self._complete, self.runs.replayed).times(1 / spread)
         l2, dram = (time_s * scene.sm.clock_hz for time_s in scene.below_l1_s)
         issue, fp32 = (
-            totals.issued / SCHEDULERS,
+            (totals.issued + totals.written_slots) / SCHEDULERS,
             totals.multiply_adds / SCHEDULERS / scene.sm.constants.fma_halves,
         )
         roofs = {
@@ -257,6 +257,7 @@ def costs_of(
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
         costs.append((effect, part, 0.0))
+    beside = _beside_roof(now, hz)
     launch_s = runs.sm.constants.launch_s
     return (
         *(
@@ -266,7 +267,7 @@ def costs_of(
                 alone_s=a / hz,
                 together_s=together.get(e, 0.0) / hz,
                 first_s=first.get(e, 0.0) / hz,
-                detail=_detail(e, runs.sm),
+                detail=beside if e == Effect.REMAINDER else _detail(e, runs.sm),
             )
             for e, part, a in costs
             if part > 0
@@ -321,6 +322,16 @@ def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
     else:
         yield roof, bound
     yield Effect.REMAINDER, clocks - bound
+
+
+def _beside_roof(time: SceneTime, hz: float) -> str:
+    """What needs the most time beside the roof, in words."""
+    others = {effect: clocks for effect, clocks in time.roofs.items() if clocks < time.roof}
+    if not others:
+        return ""
+    effect = max(others, key=lambda one: others[one])
+    words = "issue slots" if effect == Effect.OTHER_INSTRUCTIONS else effect
+    return f"{words}, busy for {1e6 * others[effect] / hz:,.1f} µs, overlap only in part"
 
 
 def _may_matter(one: Removable, scene: Scene, time: SceneTime) -> bool:
