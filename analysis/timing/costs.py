@@ -45,6 +45,8 @@ MOST_LINES, LEAST_OF_LINE = 5, 0.03
 # Effects of long blocks may be ranked by what the SM does from the first of these numbers of
 # instructions to the second. More instructions ranked them no better (decision 118).
 RANKED_BY = (1 << 17, 3 << 17)
+# Note of an effect that costs nothing
+LONGER = "0: after those before it, the replay takes longer without it"
 MANY_TIMES = 4  # as many instructions: such blocks are long
 
 
@@ -253,11 +255,13 @@ def costs_of(
         scene = alone[likely.index(one)] if is_first else one.removed(scene)
         now = pricing.time(scene)
         part = max(0.0, clocks - now.clocks)
-        costs.append((one.effect, part, part if is_first else saved.get(one.effect, 0.0)))
+        detail = _detail(one.effect, runs.sm) if now.clocks <= clocks else LONGER
+        alone_clocks = part if is_first else saved.get(one.effect, 0.0)
+        costs.append((one.effect, part, alone_clocks, detail))
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
-        costs.append((effect, part, 0.0))
-    beside = _beside_roof(now, hz)
+        detail = _beside_roof(now, hz) if effect == Effect.REMAINDER else ""
+        costs.append((effect, part, 0.0, detail))
     launch_s = runs.sm.constants.launch_s
     return (
         *(
@@ -267,10 +271,10 @@ def costs_of(
                 alone_s=a / hz,
                 together_s=together.get(e, 0.0) / hz,
                 first_s=first.get(e, 0.0) / hz,
-                detail=beside if e == Effect.REMAINDER else _detail(e, runs.sm),
+                detail=detail,
             )
-            for e, part, a in costs
-            if part > 0
+            for e, part, a, detail in costs
+            if part > 0 or detail == LONGER
         ),
         Cost(effect=Effect.LAUNCH, time_s=launch_s, alone_s=0.0),
     )
