@@ -199,6 +199,19 @@ def test_an_installed_package_works_from_an_empty_folder(hook, tree, tmp_path):
     use(fresh(tmp_path / "venv", made(tree, hook, tmp_path)), tmp_path / "empty")
 
 
+@pytest.mark.exhaustive
+def test_the_oldest_versions_of_what_it_needs_are_enough(tree, tmp_path):
+    uv = [sys.executable, "-m", "uv"]
+    call([*uv, "venv", "-q", tmp_path / "venv", "--python", sys.executable], tmp_path)
+    python = python_of(tmp_path / "venv")
+    install = [*uv, "pip", "install", "-q", "--python", python, "--resolution", "lowest-direct"]
+    call([*install, made(tree, "build_wheel", tmp_path)], tmp_path)
+    use(python, tmp_path / "empty")
+    wrong = ran([python, "-m", "toolkit", "profile", "--seconds", "none"], cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("error: --seconds 'none': give a number")
+
+
 @pytest.fixture
 def without_compilers(monkeypatch):
     monkeypatch.setenv("PATH", "")
