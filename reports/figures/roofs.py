@@ -74,13 +74,16 @@ def slope(name: str, bandwidth: float, peak: float, span: Span, grade: Grade) ->
     x = _steps(span.low, max(ridge, span.low * 1.01))
     y = [model.bandwidth_ceiling(intensity, bandwidth) for intensity in x]
     label_at = sum(intensity < span.names_end for intensity in x) - 1
-    return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at, grade)
+    names = name.replace("/", "/<br>")  # of levels with one bandwidth
+    label = [names if place == label_at else "" for place in range(len(x))]
+    return _roof(name, text.bytes_per_s(bandwidth), x, y, label, grade)
 
 
 def flat(name: str, rate: float, start: float, span: Span, grade: Grade) -> style.Part:
     """A roof of compute, named at its right end."""
     x = _steps(max(start, span.low), span.high)
-    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade)
+    label = [*[""] * (len(x) - 1), name]
+    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), label, grade)
     return roof if grade == Grade.NOMINAL else roof | {"mode": "lines"}
 
 
@@ -93,10 +96,10 @@ def _roof(
     value: str,
     x: list[float],
     y: list[float],
-    label_at: int,
+    label: list[str],
     grade: Grade,
 ) -> style.Part:
-    """A line with its name at one of its points; the dash tells the grade."""
+    """A line with a label at each of its points; the dash tells the grade."""
     return style.scatter(
         "lines+text",
         x,
@@ -105,7 +108,7 @@ def _roof(
             style.hover(f"{name} {value} ({grade})", text.flop_per_s(rate), text.flop_per_byte(at))
             for at, rate in zip(x, y, strict=True)
         ],
-        text=[name.replace("/", "/<br>") if place == label_at else "" for place in range(len(x))],
+        text=label,
         textposition="top left",
         textfont={"color": style.INK, "size": 12},
         line={"color": style.INK, "width": 1.5, "dash": _DASHES[grade]},

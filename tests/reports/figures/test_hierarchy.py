@@ -2,9 +2,13 @@
 
 import pytest
 
+from analysis.devices import find_device
 from analysis.problem import parse_shape
+from analysis.roofline import roofline, tensor_roofs
+from kernels import find
 from reports import style
 from reports.figures import hierarchy
+from reports.figures.roofs import Span, tensor_lid
 from reports.ladder import View
 from tests.reports.profiles_by_hand import change, foreseen, view, with_ceilings
 
@@ -63,3 +67,10 @@ def test_without_traffic_the_figure_says_so(in_theory):
     figure = hierarchy.figure(View(in_theory, parse_shape("1")))
     assert not figure.data
     assert "--counters" in figure.layout.annotations[0].text
+
+
+def test_a_roof_of_tensor_cores_has_its_name_in_one_line():
+    device = find_device("h200")
+    (roof,) = tensor_roofs([find("tf32-parts").tiling(find("tf32-parts").defaults)], device)
+    drawn = tensor_lid(roof, roofline(device), Span(low=1, high=100, names_end=10))
+    assert drawn["text"][-1] == "1/3 TF32 peak"
