@@ -57,45 +57,52 @@ class Constants:
     and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
     """
 
-    launch_s: float = 3.91e-08
-    pack_launch_s: float = 2.44e-06  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 4.42e-06  # and of the one that adds the sums of splits
-    first_clocks: float = 2880.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 128.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 1770.0
-    store_clocks: float = 0.347  # per element of a tile
-    store_float_clocks: float = 0.0327  # more of them, where rows of C do not begin on 16 bytes
-    #: Of a block, over the warps of a scheduler: first copies and last stores, which they hide.
-    fill_clocks: float = 371.0
-    slice_clocks: float = 0.0754  # per element of a tile and slice
-    copy_clocks: float = 0.0352  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0285  # per float that is copied from rows along k
-    #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn.
-    last_turn_share: float = 0.0749
-    ticket_clocks: float = 1970.0
-    ticket_bytes_per_clock: float = 19.3  # of the block that adds the sums of others
-    sums_share: float = 20.6  # of the bandwidth of L2, of the launch that adds the sums of splits
-    stream_store_clocks: float = 0.909  # per element of a tile of streamed.cu
-    worker_clocks: float = 13200.0
-    sum_of_worker_clocks: float = 1790.0
-    few_clocks: tuple[float, float] = (3170.0, 3480.0)  # where B is stored along n, and along k
-    few_bytes_per_clock: tuple[float, float] = (9.93, 5.22)  # of a block of up to 4 rows, of more
-    few_sm_bytes_per_clock: float = 36.4
-    few_row_clocks: tuple[float, float] = (583.0, 258.0)  # per row: its part of A, and its sums
-    few_share_of_peak: float = 0.329
-    few_exposed: float = 0.0262  # share of a block's work that reading does not hide
+    launch_s: float = 4.38e-08
+    pack_launch_s: float = 9.23e-07  # more than the bytes, of the launch that copies A and B
+    sums_launch_s: float = 4.60e-06  # and of the one that adds the sums of splits
+    first_clocks: float = 2350.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 120.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 1000.0
+    store_clocks: float = 0.288  # per element of a tile
+    store_float_clocks: float = 0.0164  # more of them, where rows of C do not begin on 16 bytes
+    #: Of blocks side by side, over the warps that a block has on a scheduler: first copies, and per
+    #: element of a tile last stores, which more warps hide.
+    fill_clocks: float = 505.0
+    exposed_store_clocks: float = 0.0838
+    exposed_float_clocks: float = 0.0779  # more of them, where rows of C do not begin on 16 bytes
+    slice_clocks: float = 0.0798  # per element of a tile and slice
+    copy_clocks: float = 0.0229  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0404  # per float that is copied from rows along k
+    #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn. By
+    #: the warps of a scheduler of a full SM, up to two, three and more: the fewer, the more do
+    #: blocks of an SM end together and give their places to as many new ones.
+    last_turn_shares: tuple[float, float, float] = (0.775, 0.151, 0.0381)
+    #: How far blocks that leave schedulers idle slow each other down: 1 as if they shared them.
+    idle_share: float = 0.264
+    ticket_clocks: float = 3000.0
+    ticket_bytes_per_clock: float = 19.9  # of the block that adds the sums of others
+    sums_share: float = 54.5  # of the bandwidth of L2, of the launch that adds the sums of splits
+    stream_store_clocks: float = 0.828  # per element of a tile of streamed.cu
+    worker_clocks: float = 14700.0
+    sum_of_worker_clocks: float = 2350.0
+    few_clocks: tuple[float, float] = (1200.0, 3740.0)  # where B is stored along n, and along k
+    few_bytes_per_clock: tuple[float, float] = (10.9, 5.4)  # of a block of up to 4 rows, of more
+    few_sm_bytes_per_clock: float = 25.7
+    few_row_clocks: tuple[float, float] = (1070.0, 198.0)  # per row: its part of A, and its sums
+    few_share_of_peak: float = 0.359
+    few_exposed: float = 0.0201  # share of a block's work that reading does not hide
     short_clocks: float = 1710.0
-    short_phase_clocks: float = 253.0
+    short_phase_clocks: float = 300.0
     short_share_of_peak: float = 0.259
-    short_store_clocks: float = 0.0762
-    pack_share: float = 0.998  # of the bandwidth of DRAM
-    dram_share: float = 0.777
+    short_store_clocks: float = 0.0532
+    pack_share: float = 0.843  # of the bandwidth of DRAM
+    dram_share: float = 0.871
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
-        *(0.871, 0.906, 0.844, 0.909, 0.952, 0.951, 0.874),
-        *(0.953, 0.929, 0.906, 0.87, 0.824, 0.869),
+        *(0.885, 0.911, 0.837, 0.884, 0.942, 0.951, 0.862),
+        *(0.942, 0.934, 0.899, 0.868, 0.828, 0.867),
     )
-    bulk_rates: tuple[float, ...] = (1.023, 1.07, 1.01, 1.05, 1.05)
+    bulk_rates: tuple[float, ...] = (1.02, 1.07, 1.02, 1.04, 1.06)
     streamed_rates: tuple[float, ...] = (1.12, 1.13)
 
 
@@ -144,11 +151,14 @@ Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
 
 # Facts on a tile that the estimates need: its function and itself, k of a phase, k of which the K
 # of a block without splits is a multiple, blocks that fit on an SM, clocks of a k of 0, 1, 2, ...
-# of these, and clocks to add the sums of one split.
-_Loop = tuple[Callable[..., Plan], Tile, int, int, int, tuple[float, ...], float]
-# Rows and columns of a tile, clocks of a block, more of one that stores single floats, clocks of a
-# k with other blocks beside it, and the rest.
-_Row = tuple[int, int, float, float, float, _Loop]
+# of these, clocks to add the sums of one split, and one of `last_turn_shares`.
+_Loop = tuple[Callable[..., Plan], Tile, int, int, int, tuple[float, ...], float, float]
+# Clocks of a block beside its loop, those of blocks side by side that nothing hides, and both of a
+# block where an SM is full.
+_Ends = tuple[float, float, float]
+# Rows and columns of a tile, its ends where it stores quads and where it stores single floats,
+# clocks of a k with other blocks beside it, and the rest.
+_Row = tuple[int, int, _Ends, _Ends, float, _Loop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,36 +277,52 @@ def _rows(
             continue
         rate = (RATES.get(f"{tile.name} bulk") if is_bulk else None) or RATES[tile.name]
         elements = tile.bm * tile.bn
-        each = c.bulk_block_clocks if is_bulk else c.block_clocks
-        each += elements * c.store_clocks
-        each += c.fill_clocks * THREADS_OF_A_TURN / (rate.blocks * tile.threads)
-        each += elements * c.slice_clocks * (tile.slices if tile.slices > 1 else 0)
         step = tile.bk if is_bulk else CHUNK * tile.slices
-        beside = tuple(scale * one / tile.bk for one in _beside(rate, tile.threads))
+        beside = tuple(scale * one / tile.bk for one in _beside(rate, tile.threads, c.idle_share))
         adding = FLOAT_BYTES * elements / c.ticket_bytes_per_clock
-        loop = make, tile, tile.bk, step, rate.blocks, beside, adding
-        # lanes store 16 neighbours, or 32 where a thread has pairs of quads
-        by_floats = elements * c.store_float_clocks * (1 if tile.tn % 8 == 0 else 2)
-        found.append((tile.bm, tile.bn, each, by_floats, beside[-1] / rate.blocks, loop))
+        of_scheduler = ceil_div(rate.blocks * tile.threads, THREADS_OF_A_TURN)
+        share = c.last_turn_shares[min(max(of_scheduler, 2), 4) - 2]
+        loop = make, tile, tile.bk, step, rate.blocks, beside, adding, share
+        by_quads = _ends(tile, rate.blocks, c, by_floats=False)
+        by_floats = _ends(tile, rate.blocks, c, by_floats=True)
+        found.append((tile.bm, tile.bn, by_quads, by_floats, beside[-1] / rate.blocks, loop))
     return tuple(found)
 
 
-def _beside(rate: Rate, threads: int) -> Iterator[float]:
+def _ends(tile: Tile, blocks: int, c: Constants, *, by_floats: bool) -> _Ends:
+    """Clocks of first copies, last stores and sums of slices."""
+    of_element, exposed_of_element = c.store_clocks, c.exposed_store_clocks
+    if by_floats:
+        # lanes store 16 neighbours, or 32 where a thread has pairs of quads
+        of_element += c.store_float_clocks * (1 if tile.tn % 8 == 0 else 2)
+        exposed_of_element += c.exposed_float_clocks
+    if tile.slices > 1:
+        of_element += c.slice_clocks * tile.slices
+    elements = tile.bm * tile.bn
+    each = elements * of_element + (c.bulk_block_clocks if tile.is_bulk else c.block_clocks)
+    exposed = c.fill_clocks + elements * exposed_of_element
+    of_turn = exposed * THREADS_OF_A_TURN / tile.threads
+    return each, of_turn, each + of_turn / blocks
+
+
+def _beside(rate: Rate, threads: int, idle_share: float) -> Iterator[float]:
     """Clocks of a phase of 0, 1, 2, ... blocks of an SM.
 
     They grow with the warps of the scheduler that has the most: three blocks of two warps take as
-    long as four.
+    long as four. `idle_share` of it grows with the warps of all schedulers.
     """
     most_warps = [ceil_div(n * threads, THREADS_OF_A_TURN) for n in range(rate.blocks + 1)]
     yield 0.0
-    for warps in most_warps[1:]:
-        further = (warps - most_warps[1]) / max(1, most_warps[-1] - most_warps[1])
+    for n, warps in enumerate(most_warps[1:]):
+        of_most = (warps - most_warps[1]) / max(1, most_warps[-1] - most_warps[1])
+        of_all = n / max(1, rate.blocks - 1)
+        further = max(of_most, of_most + idle_share * (of_all - of_most))
         yield rate.alone + further * (rate.together - rate.alone)
 
 
-# The least time, tiles, clocks of a block, more of a k than predicted, the time before the loop,
-# and the row.
-_Bound = tuple[float, int, float, float, float, _Row]
+# The least time, tiles, clocks of a block and of blocks side by side beside their loops, more of
+# a k than predicted, the time before the loop, and the row.
+_Bound = tuple[float, int, float, float, float, float, _Row]
 
 
 def _bounds(
@@ -314,14 +340,13 @@ def _bounds(
     found: list[_Bound] = []
     stores_floats = not product.c.in_quads or n % 4 != 0
     for row in rows:
-        bm, bn, each, by_floats, together, _ = row
-        if stores_floats:
-            each += by_floats
+        bm, bn, by_quads, by_floats, together, _ = row
+        each, of_turn, of_block = by_floats if stores_floats else by_quads
         more = bm * more_a + bn * more_b
         tiles = -(-m // bm) * -(-n // bn) * batch
-        busy_s = tiles * (each + k * (together + more)) * clock_s
+        busy_s = tiles * (of_block + k * (together + more)) * clock_s
         least_s = start_s + (busy_s if busy_s > memory_s else memory_s)
-        found.append((least_s, tiles, each, more, start_s, row))
+        found.append((least_s, tiles, each, of_turn, more, start_s, row))
     return found
 
 
@@ -343,11 +368,11 @@ def _weigh_tiles(
     best = min(map(_FIRST, found), default=inf) if is_pruned else inf
     if is_pruned:
         bounds.sort(key=_FIRST)
-    for least_s, tiles, each, more, start_s, row in bounds:
+    for least_s, tiles, each, of_turn, more, start_s, row in bounds:
         if least_s >= best:
             break
         bm, bn, _, _, of_k, loop = row
-        make, tile, bk, step, resident, beside, adding = loop
+        make, tile, bk, step, resident, beside, adding, share = loop
         of_k += more
         most_ticketed = tile.most_ticketed
         slots, phases = sms * resident, -(-k // bk)
@@ -366,13 +391,13 @@ def _weigh_tiles(
                 if least_s + second_s >= best:
                     continue
             turns, rest = divmod(blocks, slots)
-            clocks += turns * resident * (each + depth * of_k)
+            clocks += turns * (of_turn + resident * (each + depth * of_k))
             if rest:
                 together = -(-rest // sms)
                 of_last = beside[together] + together * more
                 if turns:
-                    of_last += c.last_turn_share / turns * (resident * of_k - of_last)
-                clocks += together * each + depth * of_last
+                    of_last += share / turns * (resident * of_k - of_last)
+                clocks += of_turn + together * each + depth * of_last
             busy_s = clocks * clock_s
             seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:

@@ -264,5 +264,5 @@ def test_shares_that_get_no_step_are_refused():
         with pytest.raises(ShapeError, match=rf"shares = {shares} of a 128x64 tile: give 1 to 2$"):
             split(product, NARROW, SMS, shares)
     whole = Product(m=256, n=128, k=200)  # a round
-    with pytest.raises(ShapeError, match="shares = 2 of a 128x64 tile: give 1$"):
+    with pytest.raises(ShapeError, match=r"shares = 2 of a 128x64 tile: give 1$"):
         split(whole, NARROW, SMS, 2)
