@@ -14,7 +14,7 @@ from math import inf
 from operator import itemgetter
 from typing import Any
 
-from analysis.devices import Device
+from analysis.devices import DEVICES, Device
 from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES, LARGEST_DIMENSION
@@ -46,6 +46,7 @@ BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 SHORT_DEPTH = 16  # of a phase of short_k.cu
+TIMED_DEVICE = DEVICES["h200"].name  # on which the constants were fitted
 DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
 
 
@@ -195,11 +196,11 @@ def plan_for(device: Device, product: Product) -> Plan:
 def basis(device: Device) -> str:
     """Return one sentence that says which measurements the choice of a path is based on."""
     rates = "loop rates that the model of an SM predicts for sm_90"
-    known = device.dram_bytes_per_s is not None and device.l2_bytes_per_s is not None
-    memory = (
-        "the device's bandwidths" if known else "bandwidths of an H100, as the device's are unknown"
-    )
-    return f"estimated by closed forms, {rates}, constants fitted on an H200, and {memory}"
+    known = device.dram_bytes_per_s, device.l2_bytes_per_s
+    whose = ["an H100's" if one is None else "the device's" for one in known]
+    memory = f"{whose[0]} bandwidth of DRAM and {whose[1]} of L2"
+    timed = "" if device.name == TIMED_DEVICE else f"; no product was timed on {device.name}"
+    return f"estimated by closed forms, {rates}, constants fitted on an H200, and {memory}{timed}"
 
 
 def candidates(
