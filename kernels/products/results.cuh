@@ -2,7 +2,7 @@
 
 constexpr int OWN = (QUADS + SLICES - 1) / SLICES;  // of a thread's sums; of them after slices are added
 constexpr int TILE_QUADS = OWN * THREADS;
-constexpr int SPLITS_AT_ONCE = OWN < 16 ? 16 / OWN : 1;  // whose sums are on their way to the block that adds them
+constexpr int SPLITS_AT_ONCE = OWN < 8 ? 16 / OWN : 1;  // whose sums are on their way to the block that adds them
 
 #include "in_order.cuh"
 
@@ -112,8 +112,8 @@ __device__ void store(const float4 (&total)[COUNT], int first, const Tile& tile,
     const int t = threadIdx.x, lane = t % 32;
     const int row_of = tile.first_row + row_of_warp(t), col_of = tile.first_col + column_of_warp(t);
     // All loads of old C of a few quads come before their stores, which the compiler does not move across.
-    constexpr int TOGETHER_QUADS = COUNT < 8 ? COUNT : 8;
     if (ldc % 4 == 0 && size_t(C) % 16 == 0 && N % 4 == 0) {
+        constexpr int TOGETHER_QUADS = COUNT < 8 ? COUNT : 8;
 #pragma unroll
         for (int begin = 0; begin < COUNT; begin += TOGETHER_QUADS) {
             float4 old[TOGETHER_QUADS] = {};
@@ -140,33 +140,25 @@ __device__ void store(const float4 (&total)[COUNT], int first, const Tile& tile,
     constexpr int QUADS_AT_ONCE = COUNT % PAIR == 0 ? PAIR : 1, WIDTH = 16 * QUADS_AT_ONCE, ROWS_AT_ONCE = 32 / WIDTH;
     float* const own = stage + t / 32 * STAGE_FLOATS;
 #pragma unroll
-    for (int begin = 0; begin < COUNT; begin += TOGETHER_QUADS) {
-        const auto row_of_first = [&](int n) { return row_of + row_of_quad(quad_of(first + n)) + lane / WIDTH * TOGETHER; };
-        const auto column = [&](int n) { return col_of + column_of_quad(quad_of(first + n)) + lane % WIDTH; };
-        // rows below the first in which the lane has an element
-        const auto rows_left = [&](int n) { return owns(first + n) && column(n) < N ? M - row_of_first(n) : 0; };
-        float old[TOGETHER_QUADS][LANES_M / ROWS_AT_ONCE] = {};
+    for (int n = 0; n < COUNT; n += QUADS_AT_ONCE) {
+        if (!owns(first + n)) break;
+        const int q = quad_of(first + n), col = col_of + column_of_quad(q) + lane % WIDTH;
+        const int first_of = row_of + row_of_quad(q) + lane / WIDTH * TOGETHER;
+        float* const c = C + size_t(first_of) * ldc + col;
+        const int left = col < N ? M - first_of : 0;
+        float old[LANES_M / ROWS_AT_ONCE] = {};
         if (beta != 0.0f)
 #pragma unroll
-            for (int n = begin; n < min(begin + TOGETHER_QUADS, COUNT); n += QUADS_AT_ONCE) {
-                const float* const c = C + size_t(row_of_first(n)) * ldc + column(n);
-#pragma unroll
-                for (int r = 0; r < LANES_M; r += ROWS_AT_ONCE)
-                    if (r * TOGETHER < rows_left(n)) old[n - begin][r / ROWS_AT_ONCE] = c[size_t(r * TOGETHER) * ldc];
-            }
-#pragma unroll
-        for (int n = begin; n < min(begin + TOGETHER_QUADS, COUNT); n += QUADS_AT_ONCE) {
-            if (!owns(first + n)) break;
-            float* const c = C + size_t(row_of_first(n)) * ldc + column(n);
-            __syncwarp();  // the last quads are stored
-#pragma unroll
-            for (int p = 0; p < QUADS_AT_ONCE; ++p)
-                *reinterpret_cast<float4*>(&own[lane_row(t) * STAGE_ROW + lane_column(t) * 4 + p * 16]) = total[n + p];
-            __syncwarp();
-#pragma unroll
             for (int r = 0; r < LANES_M; r += ROWS_AT_ONCE)
-                if (r * TOGETHER < rows_left(n))
-                    c[size_t(r * TOGETHER) * ldc] = own[(r + lane / WIDTH) * STAGE_ROW + lane % WIDTH] + beta * old[n - begin][r / ROWS_AT_ONCE];
-        }
+                if (r * TOGETHER < left) old[r / ROWS_AT_ONCE] = c[size_t(r * TOGETHER) * ldc];
+        __syncwarp();  // the last quads are stored
+#pragma unroll
+        for (int p = 0; p < QUADS_AT_ONCE; ++p)
+            *reinterpret_cast<float4*>(&own[lane_row(t) * STAGE_ROW + lane_column(t) * 4 + p * 16]) = total[n + p];
+        __syncwarp();
+#pragma unroll
+        for (int r = 0; r < LANES_M; r += ROWS_AT_ONCE)
+            if (r * TOGETHER < left)
+                c[size_t(r * TOGETHER) * ldc] = own[(r + lane / WIDTH) * STAGE_ROW + lane % WIDTH] + beta * old[r / ROWS_AT_ONCE];
     }
 }
