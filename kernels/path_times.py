@@ -29,7 +29,9 @@ from kernels.paths import (
     STREAMED_ROWS,
     Plan,
     any_layout,
+    depth_of_few_rows,
     few_rows,
+    loads_of_few_rows,
     must_pack,
     short_k,
     sliced,
@@ -71,7 +73,7 @@ class Constants:
     fill_clocks: float = 505.0
     exposed_store_clocks: float = 0.0838
     exposed_float_clocks: float = 0.0779  # more of them, where rows of C do not begin on 16 bytes
-    slice_clocks: float = 0.0798  # per element of a tile and slice
+    slice_clocks: float = 0.07  # per element of a tile and slice
     copy_clocks: float = 0.0229  # per float that is copied by itself, not as a part of four
     along_clocks: float = 0.0404  # per float that is copied from rows along k
     #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn. By
@@ -80,18 +82,19 @@ class Constants:
     last_turn_shares: tuple[float, float, float] = (0.775, 0.151, 0.0381)
     #: How far blocks that leave schedulers idle slow each other down: 1 as if they shared them.
     idle_share: float = 0.264
-    ticket_clocks: float = 3000.0
-    ticket_bytes_per_clock: float = 19.9  # of the block that adds the sums of others
+    ticket_clocks: float = 2570.0
+    ticket_bytes_per_clock: float = 33.0  # of the block that adds the sums of others
     sums_share: float = 54.5  # of the bandwidth of L2, of the launch that adds the sums of splits
     stream_store_clocks: float = 0.828  # per element of a tile of streamed.cu
     worker_clocks: float = 14700.0
     sum_of_worker_clocks: float = 2350.0
-    few_clocks: tuple[float, float] = (1200.0, 3740.0)  # where B is stored along n, and along k
-    few_bytes_per_clock: tuple[float, float] = (10.9, 5.4)  # of a block of up to 4 rows, of more
-    few_sm_bytes_per_clock: float = 25.7
-    few_row_clocks: tuple[float, float] = (1070.0, 198.0)  # per row: its part of A, and its sums
-    few_share_of_peak: float = 0.359
-    few_exposed: float = 0.0201  # share of a block's work that reading does not hide
+    few_clocks: tuple[float, float] = (2680.0, 2270.0)  # where B is stored along n, and along k
+    few_chunk_clocks: float = 164.0  # of the columns of A that are in shared memory at a time
+    few_read_clocks: float = 1340.0  # of the loads of B that a thread has on their way
+    few_sm_bytes_per_clock: float = 23.8
+    few_row_clocks: tuple[float, float] = (278.0, 375.0)  # per row: its part of A, and its sums
+    few_share_of_peak: float = 0.199
+    few_exposed: float = 0.00838  # share of a block's work that reading does not hide
     short_clocks: float = 1710.0
     short_phase_clocks: float = 300.0
     short_share_of_peak: float = 0.259
@@ -467,8 +470,10 @@ def _weigh_few_rows(
 ) -> None:
     turned = product.n < product.m
     along_k = (not product.transpose_a) if turned else product.transpose_b
+    is_in_quads = (product.a if turned else product.b).in_quads
     columns = COLUMNS_OF_FEW_ROWS[along_k]
     rows = next(n for n in ROWS_OF_FEW_ROWS if n >= min(product.m, product.n))
+    loads, k_of_chunk = loads_of_few_rows(rows, along_k, is_in_quads), depth_of_few_rows(rows)
     groups = ceil_div(max(product.m, product.n), columns) * product.batch
     numbers = set()
     for blocks_of_sm in BLOCKS_OF_FEW_ROWS:
@@ -482,8 +487,9 @@ def _weigh_few_rows(
         rounds = ceil_div(blocks, machine.sms * together)
         width = min(columns, max(product.m, product.n))
         size = width * min(depth, product.k) * FLOAT_BYTES
-        bytes_per_clock = c.few_bytes_per_clock[rows > 4]
-        reading = size / min(bytes_per_clock, c.few_sm_bytes_per_clock / together)
+        waiting = ceil_div(min(depth, product.k), k_of_chunk) * c.few_chunk_clocks
+        waiting += ceil_div(min(depth, product.k), loads) * c.few_read_clocks
+        reading = max(waiting, size * together / c.few_sm_bytes_per_clock)
         adding = together * columns * depth * rows / machine.lanes / c.few_share_of_peak
         clocks = rounds * (
             c.few_clocks[along_k] + c.few_row_clocks[along_k] * rows + max(reading, adding)

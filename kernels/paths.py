@@ -211,6 +211,18 @@ def _sums(
     )
 
 
+def loads_of_few_rows(rows: int, along_k: bool, is_in_quads: bool) -> int:
+    """K of the loads of B that a block of few_rows.cu has on their way, K_AT_ONCE there."""
+    if along_k:
+        return 2 * 32 * 4 if is_in_quads else (4 if rows > 2 else 8) * 32
+    return (4 if rows > 2 else 8) * 8
+
+
+def depth_of_few_rows(rows: int) -> int:
+    """K of A in shared memory, DEPTH of few_rows.cu."""
+    return 2048 // rows if rows < 8 else 512
+
+
 def few_rows(product: Product, splits: int, depth: int) -> Plan:
     """At most 8 rows or columns of C; `splits` blocks, each with `depth` of K, share columns."""
     if splits != ceil_div(product.k, depth):
