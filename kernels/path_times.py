@@ -49,7 +49,7 @@ LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a mult
 THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 SHORT_DEPTH = 16  # of a phase of short_k.cu
 TIMED_DEVICE = DEVICES["h200"].name  # on which the constants were fitted
-DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
+DEFAULT_BANDWIDTH = 3.0e12  # of DRAM in bytes/s, where a device's is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class Constants:
 
     launch_s: float = 4.38e-08
     pack_launch_s: float = 9.23e-07  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 4.60e-06  # and of the one that adds the sums of splits
+    sums_launch_s: float = 4.60e-06  # of the one that adds the sums of splits
     first_clocks: float = 2350.0  # of first copies and last stores, which nothing hides
     block_clocks: float = 120.0  # of each block of any_layout.cu
     bulk_block_clocks: float = 1000.0
@@ -84,7 +84,6 @@ class Constants:
     idle_share: float = 0.264
     ticket_clocks: float = 2570.0
     ticket_bytes_per_clock: float = 33.0  # of the block that adds the sums of others
-    sums_share: float = 54.5  # of the bandwidth of L2, of the launch that adds the sums of splits
     stream_store_clocks: float = 0.828  # per element of a tile of streamed.cu
     worker_clocks: float = 14700.0
     sum_of_worker_clocks: float = 2350.0
@@ -173,7 +172,6 @@ class _Machine:
     clock_hz: float
     lanes: int
     dram: float
-    l2: float
     has_bulk: bool
     any_rows: tuple[_Row, ...]
     bulk_rows: tuple[_Row, ...]
@@ -199,9 +197,8 @@ def plan_for(device: Device, product: Product) -> Plan:
 def basis(device: Device) -> str:
     """Return one sentence that says which measurements the choice of a path is based on."""
     rates = "loop rates that the model of an SM predicts for sm_90"
-    known = device.dram_bytes_per_s, device.l2_bytes_per_s
-    whose = ["an H100's" if one is None else "the device's" for one in known]
-    memory = f"{whose[0]} bandwidth of DRAM and {whose[1]} of L2"
+    whose = "an H100's" if device.dram_bytes_per_s is None else "the device's"
+    memory = f"{whose} bandwidth of DRAM"
     timed = "" if device.name == TIMED_DEVICE else f"; no product was timed on {device.name}"
     return f"estimated by closed forms, {rates}, constants fitted on an H200, and {memory}{timed}"
 
@@ -260,8 +257,7 @@ def _machine(device: Device, c: Constants) -> _Machine:
         sms=device.sm_count,
         clock_hz=device.boost_clock_hz,
         lanes=device.fp32_lanes_per_sm,
-        dram=c.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
-        l2=device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
+        dram=c.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTH),
         has_bulk=_capability(device) >= OLDEST_OF_BULK,
         any_rows=_rows(ANY_TILES, any_layout, c, shared_bytes),
         bulk_rows=_rows(BULK_TILES, sliced, c, shared_bytes),
@@ -390,8 +386,7 @@ def _weigh_tiles(
                 depth, clocks = -(-phases // splits) * bk, c.ticket_clocks + splits * adding
             else:
                 depth, clocks = -(-phases // splits) * bk, 0.0
-                bytes_of_sums = 2 * FLOAT_BYTES * blocks * bm * bn
-                second_s = c.sums_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
+                second_s = c.sums_launch_s
                 if least_s + second_s >= best:
                     continue
             turns, rest = divmod(blocks, slots)

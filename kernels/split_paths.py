@@ -14,7 +14,7 @@ from analysis.devices import Device
 from analysis.errors import ShapeError, UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
-from kernels.path_times import DEFAULT_BANDWIDTHS, candidates
+from kernels.path_times import DEFAULT_BANDWIDTH, candidates
 from kernels.paths import FACTORS, PathLaunch, Plan, Pointer, TensorMapOf
 from kernels.product import Matrix, Product
 
@@ -337,7 +337,7 @@ def estimate_s(device: Device, product: Product, tile: SplitTile) -> float:
         FLOAT_BYTES * one.rows * one.columns * (2 if is_along else 3)
         for one, is_along in ((product.a, along_a), (product.b, along_b))
     )
-    bandwidth = CONSTANTS.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0])
+    bandwidth = CONSTANTS.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTH)
     passes = CONSTANTS.pass_s + read_and_written / bandwidth
     if not (along_a and along_b):
         passes += CONSTANTS.second_pass_s

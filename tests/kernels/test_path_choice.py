@@ -127,7 +127,7 @@ def test_an_operand_that_a_batch_shares_is_packed_once():
 
 def test_the_basis_is_said():
     assert "loop rates" in basis(H200)
-    assert basis(H200).endswith("the device's bandwidth of DRAM and an H100's of L2")
+    assert basis(H200).endswith("the device's bandwidth of DRAM")
     assert basis(find_device("l4")).endswith("; no product was timed on NVIDIA L4")
     unknown = replace(H200, dram_bytes_per_s=None)
     assert "an H100's bandwidth of DRAM" in basis(unknown)
