@@ -371,7 +371,7 @@ def _weigh_tiles(
     for least_s, tiles, each, of_turn, more, start_s, row in bounds:
         if least_s >= best:
             break
-        bm, bn, _, _, of_k, loop = row
+        of_k, loop = row[-2:]
         make, tile, bk, step, resident, beside, adding, share = loop
         of_k += more
         most_ticketed = tile.most_ticketed
