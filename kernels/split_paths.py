@@ -14,7 +14,8 @@ from analysis.devices import Device
 from analysis.errors import ShapeError, UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
-from kernels.path_times import DEFAULT_BANDWIDTH, candidates
+from kernels.path_rates import DEFAULT_BANDWIDTH
+from kernels.path_times import candidates
 from kernels.paths import FACTORS, PathLaunch, Plan, Pointer, TensorMapOf
 from kernels.product import Matrix, Product
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
 from analysis.errors import ShapeError, UnavailableError
+from kernels.path_rates import Rate
 from kernels.path_tiles import ANY_TILES, BULK_TILES
-from kernels.path_times import Rate, _beside, basis, candidates, plan_for
+from kernels.path_times import _beside, basis, candidates, plan_for
 from kernels.paths import Factor, Pointer, TensorMapOf, any_layout, few_rows, sliced
 from kernels.product import Product
 from validation.products.law import products
