@@ -151,3 +151,18 @@ def test_counters_of_slow_paths_may_be_as_uncertain_as_a_narrow_interval(greates
         atomics={},
     )
     assert observed.is_sufficient == is_sufficient
+
+
+def test_what_cannot_differ_counts_in_full_at_the_lower_end():
+    """Sectors are proved: only the instructions of blocks that were not executed may be fewer."""
+    drawn = counts_of(*[0] * 9, 1)
+    for one in drawn:
+        one["sectors"] = 5
+
+    def both(counts, rows):
+        return {"both": sum(metrics(counts, rows).values())}
+
+    found = estimates({"both": 510}, open_counts("executed"), drawn, 100, both)
+    least, greatest = found.intervals["both"]
+    assert least == 501  # 100 blocks of 5 sectors, and the instruction that was executed
+    assert greatest > 520
