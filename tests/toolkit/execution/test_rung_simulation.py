@@ -116,6 +116,15 @@ def test_the_basis_says_what_was_executed_and_the_check_on_what():
     assert found.cubin.compiler.startswith("NVRTC ")
 
 
+def test_each_rung_drops_inputs_that_the_last_one_did_not_use(monkeypatch):
+    begun = []
+    monkeypatch.setattr(LadderSimulator, "begin_rung", lambda ladder: begun.append(ladder))
+    ladder, selection = ladder_at("40x40x40"), parse_selection("tiled")
+    for _ in range(2):
+        ladder.simulate(compile_for(DEVICE, selection), selection)
+    assert begun == [ladder, ladder]
+
+
 def test_few_blocks_are_all_executed():
     found = simulated("one-block", "20x30x40")
     assert found.executed_blocks == 1
