@@ -118,7 +118,11 @@ def test_the_basis_says_what_was_executed_and_the_check_on_what():
 
 def test_each_rung_drops_inputs_that_the_last_one_did_not_use(monkeypatch):
     begun = []
-    monkeypatch.setattr(LadderSimulator, "begin_rung", lambda ladder: begun.append(ladder))
+
+    def begin_rung(ladder):
+        begun.append(ladder)
+
+    monkeypatch.setattr(LadderSimulator, "begin_rung", begin_rung)
     ladder, selection = ladder_at("40x40x40"), parse_selection("tiled")
     for _ in range(2):
         ladder.simulate(compile_for(DEVICE, selection), selection)
