@@ -51,8 +51,8 @@ class TensorRoof:
 
     @property
     def name(self) -> str:
-        """'3 x TF32'"""
-        return f"{self.products} x {self.format}"
+        """'1/3 TF32 peak': a product of floats takes three of TF32."""
+        return f"1/{self.products} {self.format} peak"
 
 
 def tensor_roofs(tilings: Iterable[Tiling], device: Device) -> tuple[TensorRoof, ...]:

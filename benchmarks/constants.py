@@ -36,7 +36,7 @@ ERRORS = ROOT / "validation" / "timing" / "recorded" / "rule_errors.json"
 SM_CODE = "analysis/sm"  # its C files
 SM_VALUES = "analysis/hardware/machines"  # a file per architecture
 DEVICE_VALUES = "analysis/device_table.py"
-KINDS = ("documented", "measured", "fitted", "technical", "taken over", "not measured")
+KINDS = ("documented", "measured", "fitted", "technical", "taken over", "not measured", "left out")
 # Parts of which a fitted number needs its errors; what chooses a rung is fitted on other launches.
 PARTS, PARTS_OF_CHOICE = ("select h200", "fit h200"), ("choice h200",)
 NO_LIMIT = 1 << 30
@@ -145,7 +145,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/timing/modelled_sm.py": {
         "FEWEST_L1_LINES": technical("keeps a run of the model going"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
-        "DIRTY_AT_FIRST DIRTY_START_S TURNAROUND": measured("python -m benchmarks.l2_states"),
+        "DIRTY_AT_FIRST TURNAROUND": measured("python -m benchmarks.l2_states"),
         "WRITTEN_PAIR_BYTES": measured(f"{_PROBES} --only stg_4_of_32_bytes_at_random_512"),
         "LOCAL_READ_FROM LOCAL_READ_ALL LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"

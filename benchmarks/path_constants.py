@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.devices import Device, find_device
-from kernels.path_times import CONSTANTS, Constants, candidates
+from kernels.path_rates import CONSTANTS, Constants
+from kernels.path_times import candidates
 from kernels.product import Product
 from validation.products.law import products
 

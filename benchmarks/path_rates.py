@@ -14,8 +14,8 @@ import sys
 import numpy as np
 
 from analysis.devices import Device, find_device
+from kernels.path_rates import RATES
 from kernels.path_tiles import ANY_TILES, BULK_TILES, Tile
-from kernels.path_times import RATES
 from kernels.paths import (
     Plan,
     any_layout,

@@ -1,9 +1,7 @@
 """Estimated times of the paths, in closed form, and the choice of the shortest.
 
-An estimate has three parts. Loop rates, the clocks of a phase with one block on an SM and with as
-many as fit, are what the model of an SM predicts for each kernel (`python -m
-benchmarks.path_rates`). Sizes give numbers of blocks, phases and bytes. `Constants` are what
-neither knows: starts of launches and blocks, rates of memory.
+An estimate has three parts. Sizes give numbers of blocks, phases and bytes; kernels/path_rates.py
+has loop rates of the kernels, and constants that are fitted.
 """
 
 from __future__ import annotations
@@ -18,6 +16,15 @@ from analysis.devices import Device
 from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES, LARGEST_DIMENSION
+from kernels.path_rates import (
+    CONSTANTS,
+    DEFAULT_BANDWIDTH,
+    RATES,
+    STREAMED_SHARES,
+    TIMED_DEVICE,
+    Constants,
+    Rate,
+)
 from kernels.path_tiles import ANY_TILES, BULK_TILES, CHUNK, Tile
 from kernels.paths import (
     COLUMNS_OF_FEW_ROWS,
@@ -29,7 +36,9 @@ from kernels.paths import (
     STREAMED_ROWS,
     Plan,
     any_layout,
+    depth_of_few_rows,
     few_rows,
+    loads_of_few_rows,
     must_pack,
     short_k,
     sliced,
@@ -46,94 +55,6 @@ BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 SHORT_DEPTH = 16  # of a phase of short_k.cu
-DEFAULT_BANDWIDTHS = 3.0e12, 5.5e12  # of DRAM and L2 in bytes/s, where a device's are not known
-
-
-@dataclass(frozen=True, kw_only=True)
-class Constants:
-    """Fitted constants of the time of a path, besides loop rates. Clocks are of an SM.
-
-    `python -m benchmarks.path_constants` fits them on the products of the law with even numbers,
-    and evaluates them on the others (docs/decisions/0100-blocks-that-share-an-sm.md).
-    """
-
-    launch_s: float = 3.91e-08
-    pack_launch_s: float = 2.44e-06  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 4.42e-06  # and of the one that adds the sums of splits
-    first_clocks: float = 2880.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 128.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 1770.0
-    store_clocks: float = 0.347  # per element of a tile
-    store_float_clocks: float = 0.0327  # more of them, where rows of C do not begin on 16 bytes
-    #: Of a block, over the warps of a scheduler: first copies and last stores, which they hide.
-    fill_clocks: float = 371.0
-    slice_clocks: float = 0.0754  # per element of a tile and slice
-    copy_clocks: float = 0.0352  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0285  # per float that is copied from rows along k
-    #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn.
-    last_turn_share: float = 0.0749
-    ticket_clocks: float = 1970.0
-    ticket_bytes_per_clock: float = 19.3  # of the block that adds the sums of others
-    sums_share: float = 20.6  # of the bandwidth of L2, of the launch that adds the sums of splits
-    stream_store_clocks: float = 0.909  # per element of a tile of streamed.cu
-    worker_clocks: float = 13200.0
-    sum_of_worker_clocks: float = 1790.0
-    few_clocks: tuple[float, float] = (3170.0, 3480.0)  # where B is stored along n, and along k
-    few_bytes_per_clock: tuple[float, float] = (9.93, 5.22)  # of a block of up to 4 rows, of more
-    few_sm_bytes_per_clock: float = 36.4
-    few_row_clocks: tuple[float, float] = (583.0, 258.0)  # per row: its part of A, and its sums
-    few_share_of_peak: float = 0.329
-    few_exposed: float = 0.0262  # share of a block's work that reading does not hide
-    short_clocks: float = 1710.0
-    short_phase_clocks: float = 253.0
-    short_share_of_peak: float = 0.259
-    short_store_clocks: float = 0.0762
-    pack_share: float = 0.998  # of the bandwidth of DRAM
-    dram_share: float = 0.777
-    #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
-    any_rates: tuple[float, ...] = (
-        *(0.871, 0.906, 0.844, 0.909, 0.952, 0.951, 0.874),
-        *(0.953, 0.929, 0.906, 0.87, 0.824, 0.869),
-    )
-    bulk_rates: tuple[float, ...] = (1.023, 1.07, 1.01, 1.05, 1.05)
-    streamed_rates: tuple[float, ...] = (1.12, 1.13)
-
-
-CONSTANTS = Constants()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rate:
-    """Predicted clocks of a phase of an SM's blocks: with one block, and with `blocks` of them."""
-
-    alone: float
-    together: float
-    blocks: int
-
-
-# Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture. Those
-# of tiles of any_layout.cu that are older than decision 131 are with the copies before it.
-RATES = {
-    "64x128x16/8x8x1": Rate(alone=1959, together=6637, blocks=4),
-    "128x64x16/8x8x1": Rate(alone=2135, together=6682, blocks=4),
-    "64x64x16/4x8x1": Rate(alone=1463, together=5879, blocks=6),
-    "64x128x16/8x16x1": Rate(alone=3371, together=6308, blocks=4),
-    "96x96x16/12x12x1": Rate(alone=3701, together=6602, blocks=4),
-    "64x96x16/8x12x1": Rate(alone=2516, together=6542, blocks=6),
-    "96x64x16/12x8x1": Rate(alone=2871, together=7626, blocks=6),
-    "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
-    "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
-    "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
-    "64x32x32/8x8x4": Rate(alone=1369, together=4004, blocks=4),
-    "32x32x32/4x8x4": Rate(alone=962, together=3692, blocks=6),
-    "32x32x64/4x8x8": Rate(alone=1426, together=3873, blocks=3),
-    "112x64x64/14x8x4": Rate(alone=4705, together=4705, blocks=1),
-    "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
-    "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
-    "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
-    "96x48x64/12x12x8": Rate(alone=3097, together=3097, blocks=1),
-}
-STREAMED_SHARES = {8: 0.88, 10: 0.91}  # of the peak, rungs 16 and 18
 SMALL_SPLITS = (1, 2, 3, 4)  # that are weighed where tiles fill half of the SMs or more
 
 _FIRST = itemgetter(0)
@@ -144,11 +65,14 @@ Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
 
 # Facts on a tile that the estimates need: its function and itself, k of a phase, k of which the K
 # of a block without splits is a multiple, blocks that fit on an SM, clocks of a k of 0, 1, 2, ...
-# of these, and clocks to add the sums of one split.
-_Loop = tuple[Callable[..., Plan], Tile, int, int, int, tuple[float, ...], float]
-# Rows and columns of a tile, clocks of a block, more of one that stores single floats, clocks of a
-# k with other blocks beside it, and the rest.
-_Row = tuple[int, int, float, float, float, _Loop]
+# of these, clocks to add the sums of one split, and one of `last_turn_shares`.
+_Loop = tuple[Callable[..., Plan], Tile, int, int, int, tuple[float, ...], float, float]
+# Clocks of a block beside its loop, those of blocks side by side that nothing hides, and both of a
+# block where an SM is full.
+_Ends = tuple[float, float, float]
+# Rows and columns of a tile, its ends where it stores quads and where it stores single floats,
+# clocks of a k with other blocks beside it, and the rest.
+_Row = tuple[int, int, _Ends, _Ends, float, _Loop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +83,6 @@ class _Machine:
     clock_hz: float
     lanes: int
     dram: float
-    l2: float
     has_bulk: bool
     any_rows: tuple[_Row, ...]
     bulk_rows: tuple[_Row, ...]
@@ -185,11 +108,10 @@ def plan_for(device: Device, product: Product) -> Plan:
 def basis(device: Device) -> str:
     """Return one sentence that says which measurements the choice of a path is based on."""
     rates = "loop rates that the model of an SM predicts for sm_90"
-    known = device.dram_bytes_per_s is not None and device.l2_bytes_per_s is not None
-    memory = (
-        "the device's bandwidths" if known else "bandwidths of an H100, as the device's are unknown"
-    )
-    return f"estimated by closed forms, {rates}, constants fitted on an H200, and {memory}"
+    whose = "an H100's" if device.dram_bytes_per_s is None else "the device's"
+    memory = f"{whose} bandwidth of DRAM"
+    timed = "" if device.name == TIMED_DEVICE else f"; no product was timed on {device.name}"
+    return f"estimated by closed forms, {rates}, constants fitted on an H200, and {memory}{timed}"
 
 
 def candidates(
@@ -246,8 +168,7 @@ def _machine(device: Device, c: Constants) -> _Machine:
         sms=device.sm_count,
         clock_hz=device.boost_clock_hz,
         lanes=device.fp32_lanes_per_sm,
-        dram=c.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0]),
-        l2=device.l2_bytes_per_s or DEFAULT_BANDWIDTHS[1],
+        dram=c.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTH),
         has_bulk=_capability(device) >= OLDEST_OF_BULK,
         any_rows=_rows(ANY_TILES, any_layout, c, shared_bytes),
         bulk_rows=_rows(BULK_TILES, sliced, c, shared_bytes),
@@ -267,36 +188,52 @@ def _rows(
             continue
         rate = (RATES.get(f"{tile.name} bulk") if is_bulk else None) or RATES[tile.name]
         elements = tile.bm * tile.bn
-        each = c.bulk_block_clocks if is_bulk else c.block_clocks
-        each += elements * c.store_clocks
-        each += c.fill_clocks * THREADS_OF_A_TURN / (rate.blocks * tile.threads)
-        each += elements * c.slice_clocks * (tile.slices if tile.slices > 1 else 0)
         step = tile.bk if is_bulk else CHUNK * tile.slices
-        beside = tuple(scale * one / tile.bk for one in _beside(rate, tile.threads))
+        beside = tuple(scale * one / tile.bk for one in _beside(rate, tile.threads, c.idle_share))
         adding = FLOAT_BYTES * elements / c.ticket_bytes_per_clock
-        loop = make, tile, tile.bk, step, rate.blocks, beside, adding
-        # lanes store 16 neighbours, or 32 where a thread has pairs of quads
-        by_floats = elements * c.store_float_clocks * (1 if tile.tn % 8 == 0 else 2)
-        found.append((tile.bm, tile.bn, each, by_floats, beside[-1] / rate.blocks, loop))
+        of_scheduler = ceil_div(rate.blocks * tile.threads, THREADS_OF_A_TURN)
+        share = c.last_turn_shares[min(max(of_scheduler, 2), 4) - 2]
+        loop = make, tile, tile.bk, step, rate.blocks, beside, adding, share
+        by_quads = _ends(tile, rate.blocks, c, by_floats=False)
+        by_floats = _ends(tile, rate.blocks, c, by_floats=True)
+        found.append((tile.bm, tile.bn, by_quads, by_floats, beside[-1] / rate.blocks, loop))
     return tuple(found)
 
 
-def _beside(rate: Rate, threads: int) -> Iterator[float]:
+def _ends(tile: Tile, blocks: int, c: Constants, *, by_floats: bool) -> _Ends:
+    """Clocks of first copies, last stores and sums of slices."""
+    of_element, exposed_of_element = c.store_clocks, c.exposed_store_clocks
+    if by_floats:
+        # lanes store 16 neighbours, or 32 where a thread has pairs of quads
+        of_element += c.store_float_clocks * (1 if tile.tn % 8 == 0 else 2)
+        exposed_of_element += c.exposed_float_clocks
+    if tile.slices > 1:
+        of_element += c.slice_clocks * tile.slices
+    elements = tile.bm * tile.bn
+    each = elements * of_element + (c.bulk_block_clocks if tile.is_bulk else c.block_clocks)
+    exposed = c.fill_clocks + elements * exposed_of_element
+    of_turn = exposed * THREADS_OF_A_TURN / tile.threads
+    return each, of_turn, each + of_turn / blocks
+
+
+def _beside(rate: Rate, threads: int, idle_share: float) -> Iterator[float]:
     """Clocks of a phase of 0, 1, 2, ... blocks of an SM.
 
     They grow with the warps of the scheduler that has the most: three blocks of two warps take as
-    long as four.
+    long as four. `idle_share` of it grows with the warps of all schedulers.
     """
     most_warps = [ceil_div(n * threads, THREADS_OF_A_TURN) for n in range(rate.blocks + 1)]
     yield 0.0
-    for warps in most_warps[1:]:
-        further = (warps - most_warps[1]) / max(1, most_warps[-1] - most_warps[1])
+    for n, warps in enumerate(most_warps[1:]):
+        of_most = (warps - most_warps[1]) / max(1, most_warps[-1] - most_warps[1])
+        of_all = n / max(1, rate.blocks - 1)
+        further = max(of_most, of_most + idle_share * (of_all - of_most))
         yield rate.alone + further * (rate.together - rate.alone)
 
 
-# The least time, tiles, clocks of a block, more of a k than predicted, the time before the loop,
-# and the row.
-_Bound = tuple[float, int, float, float, float, _Row]
+# The least time, tiles, clocks of a block and of blocks side by side beside their loops, more of
+# a k than predicted, the time before the loop, and the row.
+_Bound = tuple[float, int, float, float, float, float, _Row]
 
 
 def _bounds(
@@ -314,14 +251,13 @@ def _bounds(
     found: list[_Bound] = []
     stores_floats = not product.c.in_quads or n % 4 != 0
     for row in rows:
-        bm, bn, each, by_floats, together, _ = row
-        if stores_floats:
-            each += by_floats
+        bm, bn, by_quads, by_floats, together, _ = row
+        each, of_turn, of_block = by_floats if stores_floats else by_quads
         more = bm * more_a + bn * more_b
         tiles = -(-m // bm) * -(-n // bn) * batch
-        busy_s = tiles * (each + k * (together + more)) * clock_s
+        busy_s = tiles * (of_block + k * (together + more)) * clock_s
         least_s = start_s + (busy_s if busy_s > memory_s else memory_s)
-        found.append((least_s, tiles, each, more, start_s, row))
+        found.append((least_s, tiles, each, of_turn, more, start_s, row))
     return found
 
 
@@ -343,11 +279,11 @@ def _weigh_tiles(
     best = min(map(_FIRST, found), default=inf) if is_pruned else inf
     if is_pruned:
         bounds.sort(key=_FIRST)
-    for least_s, tiles, each, more, start_s, row in bounds:
+    for least_s, tiles, each, of_turn, more, start_s, row in bounds:
         if least_s >= best:
             break
-        bm, bn, _, _, of_k, loop = row
-        make, tile, bk, step, resident, beside, adding = loop
+        of_k, loop = row[-2:]
+        make, tile, bk, step, resident, beside, adding, share = loop
         of_k += more
         most_ticketed = tile.most_ticketed
         slots, phases = sms * resident, -(-k // bk)
@@ -361,18 +297,17 @@ def _weigh_tiles(
                 depth, clocks = -(-phases // splits) * bk, c.ticket_clocks + splits * adding
             else:
                 depth, clocks = -(-phases // splits) * bk, 0.0
-                bytes_of_sums = 2 * FLOAT_BYTES * blocks * bm * bn
-                second_s = c.sums_launch_s + bytes_of_sums / (c.sums_share * machine.l2)
+                second_s = c.sums_launch_s
                 if least_s + second_s >= best:
                     continue
             turns, rest = divmod(blocks, slots)
-            clocks += turns * resident * (each + depth * of_k)
+            clocks += turns * (of_turn + resident * (each + depth * of_k))
             if rest:
                 together = -(-rest // sms)
                 of_last = beside[together] + together * more
                 if turns:
-                    of_last += c.last_turn_share / turns * (resident * of_k - of_last)
-                clocks += together * each + depth * of_last
+                    of_last += share / turns * (resident * of_k - of_last)
+                clocks += of_turn + together * each + depth * of_last
             busy_s = clocks * clock_s
             seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:
@@ -441,8 +376,10 @@ def _weigh_few_rows(
 ) -> None:
     turned = product.n < product.m
     along_k = (not product.transpose_a) if turned else product.transpose_b
+    is_in_quads = (product.a if turned else product.b).in_quads
     columns = COLUMNS_OF_FEW_ROWS[along_k]
     rows = next(n for n in ROWS_OF_FEW_ROWS if n >= min(product.m, product.n))
+    loads, k_of_chunk = loads_of_few_rows(rows, along_k, is_in_quads), depth_of_few_rows(rows)
     groups = ceil_div(max(product.m, product.n), columns) * product.batch
     numbers = set()
     for blocks_of_sm in BLOCKS_OF_FEW_ROWS:
@@ -456,8 +393,9 @@ def _weigh_few_rows(
         rounds = ceil_div(blocks, machine.sms * together)
         width = min(columns, max(product.m, product.n))
         size = width * min(depth, product.k) * FLOAT_BYTES
-        bytes_per_clock = c.few_bytes_per_clock[rows > 4]
-        reading = size / min(bytes_per_clock, c.few_sm_bytes_per_clock / together)
+        waiting = ceil_div(min(depth, product.k), k_of_chunk) * c.few_chunk_clocks
+        waiting += ceil_div(min(depth, product.k), loads) * c.few_read_clocks
+        reading = max(waiting, size * together / c.few_sm_bytes_per_clock)
         adding = together * columns * depth * rows / machine.lanes / c.few_share_of_peak
         clocks = rounds * (
             c.few_clocks[along_k] + c.few_row_clocks[along_k] * rows + max(reading, adding)

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from analysis.errors import ShapeError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
 from kernels.path_tiles import Tile
@@ -116,6 +117,7 @@ def source_of(file: str) -> str:
 
 def any_layout(product: Product, tile: Tile, splits: int) -> Plan:
     """Tiles of matrices that are stored in any way; `splits` blocks share each by k."""
+    _check_splits(product, splits, tile.bk)
     a, b = product.a, product.b
     defines = tile.defines | {
         "A_ALONG_K": int(not product.transpose_a),
@@ -151,6 +153,16 @@ def any_layout(product: Product, tile: Tile, splits: int) -> Plan:
         workspace_bytes=size,
         zeroed_bytes=tickets,
     )
+
+
+def _check_splits(product: Product, splits: int, depth: int) -> None:
+    """Refuse more splits than phases of `depth`: a block without a phase would not be defined."""
+    most = ceil_div(product.k, depth)
+    if not 1 <= splits <= most:
+        raise ShapeError(
+            f"product {product}: splits = {splits}, but K = {product.k} has {most} "
+            f"{'phase' if most == 1 else 'phases'} of {depth}: give 1 to {most}"
+        )
 
 
 def _label(path: str, tile: Tile, splits: int) -> str:
@@ -199,8 +211,25 @@ def _sums(
     )
 
 
+def loads_of_few_rows(rows: int, along_k: bool, is_in_quads: bool) -> int:
+    """K of the loads of B that a block of few_rows.cu has on their way, K_AT_ONCE there."""
+    if along_k:
+        return 2 * 32 * 4 if is_in_quads else (4 if rows > 2 else 8) * 32
+    return (4 if rows > 2 else 8) * 8
+
+
+def depth_of_few_rows(rows: int) -> int:
+    """K of A in shared memory, DEPTH of few_rows.cu."""
+    return 2048 // rows if rows < 8 else 512
+
+
 def few_rows(product: Product, splits: int, depth: int) -> Plan:
     """At most 8 rows or columns of C; `splits` blocks, each with `depth` of K, share columns."""
+    if splits != ceil_div(product.k, depth):
+        raise ShapeError(
+            f"product {product}: splits = {splits} of {depth} of K = {product.k}: give "
+            f"{ceil_div(product.k, depth)}"
+        )
     turned = product.n < product.m  # a few columns of C are a few rows of its transpose
     if turned:
         rows, columns = product.n, product.m
@@ -383,6 +412,7 @@ def _stride_bytes(stride: int, pitch: int, rows: int) -> int:
 
 def sliced(product: Product, tile: Tile, splits: int) -> Plan:
     """Bulk copies, slices of a block and splits; first a copy of what they cannot read."""
+    _check_splits(product, splits, tile.bk)
     tiles = ceil_div(product.m, tile.bm) * ceil_div(product.n, tile.bn)
     by_ticket, tickets, begin = _split_workspace(product, tile, tiles * product.batch, splits)
     packed = _packed(product, _aligned(begin))

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.devices import Device
-from analysis.errors import UnavailableError
+from analysis.errors import ShapeError, UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
-from kernels.path_times import DEFAULT_BANDWIDTHS, candidates
+from kernels.path_rates import DEFAULT_BANDWIDTH
+from kernels.path_times import candidates
 from kernels.paths import FACTORS, PathLaunch, Plan, Pointer, TensorMapOf
 from kernels.product import Matrix, Product
 
@@ -102,6 +103,12 @@ def split(product: Product, tile: SplitTile, sms: int, shares: int | None = None
     places = _places(product)
     taken = rounds(product, tile, sms)
     if shares is not None:
+        most = _most_shares(product, tile, taken)
+        if not 1 <= shares <= most:
+            raise ShapeError(
+                f"product {product}: shares = {shares} of a {tile.name} tile: give 1"
+                + (f" to {most}" if most > 1 else "")
+            )
         taken = replace(taken, shares=shares)
     launches: list[PathLaunch] = []
     for number in range(product.batch):
@@ -331,7 +338,7 @@ def estimate_s(device: Device, product: Product, tile: SplitTile) -> float:
         FLOAT_BYTES * one.rows * one.columns * (2 if is_along else 3)
         for one, is_along in ((product.a, along_a), (product.b, along_b))
     )
-    bandwidth = CONSTANTS.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTHS[0])
+    bandwidth = CONSTANTS.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTH)
     passes = CONSTANTS.pass_s + read_and_written / bandwidth
     if not (along_a and along_b):
         passes += CONSTANTS.second_pass_s
@@ -341,13 +348,19 @@ def estimate_s(device: Device, product: Product, tile: SplitTile) -> float:
 def rounds(product: Product, tile: SplitTile, sms: int) -> Rounds:
     """Share the tiles that fill no round among as many blocks as end first by estimate."""
     tiles = ceil_div(product.m, tile.bm * tile.cluster) * ceil_div(product.n, tile.bn)
-    clusters = sms // tile.cluster
-    left = tiles % clusters
+    alone = Rounds(tiles=tiles, clusters=sms // tile.cluster, shares=1)
     steps = ceil_div(product.k, tile.bk)
+    numbers = range(1, _most_shares(product, tile, alone) + 1)
+    return replace(alone, shares=min(numbers, key=lambda one: _round_clocks(tile, steps, one)))
+
+
+def _most_shares(product: Product, tile: SplitTile, taken: Rounds) -> int:
+    """Blocks that can share a tile: they are resident together, with a step of K each."""
+    left = taken.tiles % taken.clusters
     most_tiles = (CONTROL_BYTES - TICKETS_BEGIN) // 4 // 2 // tile.cluster  # two tickets each
-    most = min(clusters // left, steps) if 0 < left <= most_tiles else 1
-    shares = min(range(1, most + 1), key=lambda one: _round_clocks(tile, steps, one))
-    return Rounds(tiles=tiles, clusters=clusters, shares=shares)
+    if not 0 < left <= most_tiles:
+        return 1
+    return min(taken.clusters // left, ceil_div(product.k, tile.bk))
 
 
 def _round_clocks(tile: SplitTile, steps: int, shares: int) -> float:

@@ -64,6 +64,11 @@ def three_digits(value: float) -> str:
     return _significant(value, 3)
 
 
+def beside(value: float, largest: float) -> str:
+    """A number to three digits beside a larger one, 0 if it is less than a thousandth of that."""
+    return three_digits(value) if abs(value) >= 0.001 * largest else "0"
+
+
 def decimals(value: float) -> int:
     """Decimals of `three_digits`, for numbers that stand below each other and are summed."""
     return len(three_digits(value).partition(".")[2])

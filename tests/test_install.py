@@ -168,6 +168,14 @@ def test_a_users_folder_toolkit_is_named(is_package, tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["list", "simulate"])
+def test_a_python_without_the_packages_is_named(command):
+    done = ran([sys.executable, "-S", "-m", "toolkit", command], cwd=ROOT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: typer is not installed for {sys.executable}: install")
+    assert done.stderr.count("\n") == 1
+
+
 # Real builds, in fresh environments.
 
 
@@ -197,6 +205,19 @@ def use(python, folder):
 @pytest.mark.parametrize("hook", ["build_wheel", "build_sdist"])
 def test_an_installed_package_works_from_an_empty_folder(hook, tree, tmp_path):
     use(fresh(tmp_path / "venv", made(tree, hook, tmp_path)), tmp_path / "empty")
+
+
+@pytest.mark.exhaustive
+def test_the_oldest_versions_of_what_it_needs_are_enough(tree, tmp_path):
+    uv = [sys.executable, "-m", "uv"]
+    call([*uv, "venv", "-q", tmp_path / "venv", "--python", sys.executable], tmp_path)
+    python = python_of(tmp_path / "venv")
+    install = [*uv, "pip", "install", "-q", "--python", python, "--resolution", "lowest-direct"]
+    call([*install, made(tree, "build_wheel", tmp_path)], tmp_path)
+    use(python, tmp_path / "empty")
+    wrong = ran([python, "-m", "toolkit", "profile", "--seconds", "none"], cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("error: --seconds 'none': give a number")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from contextlib import suppress
 from types import FrameType
 
 COMPILING = {"check", "profile", "run", "simulate"}
+OWN_PACKAGES = {"analysis", "kernels", "reports", "toolkit"}
 SOON_S = 0.01
 
 _interrupts: list[int] = []  # of those that were raised: Ctrl-C
@@ -59,8 +60,7 @@ def main() -> None:
             from toolkit.machine_code.compiler_process import start_compiler
 
             start_compiler()  # it is ready when the options are read
-        from toolkit.cli.app import main
-
+        main = _command_line()
         sys.unraisablehook = _unraisable
         _handle(_interrupt, "SIGINT")
         _handle(_end_with_children, "SIGTERM", "SIGHUP")
@@ -71,6 +71,21 @@ def main() -> None:
         _handle(signal.SIG_IGN, "SIGINT")
         if _interrupts:
             _leave(sys.exc_info()[1])
+
+
+def _command_line() -> Callable[[], None]:
+    """The commands. Where a package that they need is missing, end with a remedy."""
+    try:
+        from toolkit.cli.app import main
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package in OWN_PACKAGES:
+            raise
+        sys.exit(
+            f"error: {package} is not installed for {sys.executable}: install gemm-ladder with it "
+            "(-m pip install -e .), or use the Python that has it (source .venv/bin/activate)"
+        )
+    return main
 
 
 def _hidden() -> str | None:

@@ -15,7 +15,8 @@ from typing import Any
 from analysis.errors import InputError, UnknownNameError, shortened
 
 #: What a number rests on. "taken over": the value of the architecture that is its source.
-KINDS = ("measured", "fitted", "documented", "taken over", "not measured")
+#: "left out": the value that makes a mechanism of other architectures do nothing.
+KINDS = ("measured", "fitted", "documented", "taken over", "not measured", "left out")
 NEEDED = ("value", "unit", "kind", "source")
 OF_FITTED = ("instead", "errors")
 KEYS = (*NEEDED, "command", *OF_FITTED)

@@ -190,6 +190,8 @@ NOT_DETERMINED: Mapping[str, str] = {
     "miss_clocks": _FITTED,
     "merged_l2_bytes_per_clock": "SMs reach it in step, and others less",
     "l2_bytes_per_clock": "in the benchmark all SMs read the same 8 MiB",
+    "fill_share": "it follows from mixes of loads and stores, none of which has it alone",
+    "dirty_start_s": "`python -m benchmarks.l2_states` measures it",
     "dram_scatter": _FITTED,
     "dram_spread": _FITTED,
     "code_bytes": "loops show between which two sizes it is",

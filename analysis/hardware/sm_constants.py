@@ -50,6 +50,9 @@ class SmConstants(Numbers):
     #: bytes that DRAM could transfer while it transfers two sectors of a line alone
     dram_pair_bytes: float
     dram_efficiency: float  #: fraction of the nominal DRAM bandwidth that kernels reach
+    fill_share: float  #: bytes that L2 stores, at the rate of stores, per byte that DRAM sends
+    #: time from the first request of a launch until DRAM serves it, if L2 is dirty
+    dirty_start_s: float
     l1_bytes: int  #: size of L1, which includes shared memory
     l2_slice_bytes: int  #: consecutive bytes that share a slice of L2
     atomic_part_s: float  #: time of a slice for an atomic operation on a part of a sector

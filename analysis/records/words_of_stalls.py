@@ -32,7 +32,7 @@ ENTRIES = (
         "write-back",
         "The register file is writing results of loads.",
         "Arithmetic that would read the same bank waits for a clock.",
-        "The cause is register-bank conflicts and write-back.",
+        "A load needs these issue slots, as it needs its own.",
         "timing.md#One SM",
     ),
     _stall(

@@ -122,6 +122,16 @@ CAUSES = (
         more=_LIMITS,
     ),
     _cause(
+        Effect.ONE_THREAD,
+        "One thread of a warp executes instructions alone, such as an elected thread that computes "
+        "addresses, starts copies or adds up a sum.",
+        "An instruction of a warp costs the same for one lane as for 32, and others may wait for "
+        "its result.",
+        "Let the threads of the warp share the work, or do it before others wait for it.",
+        "guide/04-guards.md#Counts",
+        also=("single thread", "elected thread", "one thread", "producer thread"),
+    ),
+    _cause(
         Effect.DIVERGENCE,
         "Branches split warps, and each side is executed while the lanes of the other wait.",
         "An instruction of a warp costs the same for one lane as for 32.",
@@ -197,8 +207,7 @@ CAUSES = (
     ),
     _cause(
         Effect.REGISTER_BANKS,
-        "Instructions wait because their operands lie in one bank of the register file, or "
-        "because loads write their results.",
+        "Instructions wait because their operands lie in one bank of the register file.",
         "A bank delivers one register per clock.",
         "The compiler assigns registers: other tile sizes or another order of the sums may help.",
         "guide/09-beyond-cublas.md#Registers: rungs 12 to 14",
@@ -325,7 +334,8 @@ CAUSES = (
     ),
     _roof(
         Effect.OTHER_INSTRUCTIONS,
-        "Issue slots go to instructions that are no FP32 arithmetic: loads, indices, branches.",
+        "Issue slots go to instructions that are no FP32 arithmetic, such as loads and branches, "
+        "and to registers that loads write.",
         "A scheduler issues one instruction per clock, whatever it is.",
         "More results per thread, wider loads or unrolled loops need fewer per result.",
         "guide/06-coarsening-1d.md#Counts",

@@ -222,7 +222,9 @@ void happen(Sm *s, Event e) {
         if (w->alive && !w->at_barrier) s->until[place_among(s, e.warp)] = w->ready;
     }
     write_back(x, s->now);
-    x->write_due += e.registers * s->m->write_slots;
+    const double slots = e.registers * s->m->write_slots;
+    x->write_due += slots;
+    s->r->written_slots += slots;
     if (x->write_due >= 1) {
         const u32 lost = x->write_due;
         x->write_due -= lost;

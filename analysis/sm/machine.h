@@ -119,7 +119,7 @@ enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LO
 typedef struct {
     u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_misses,
         lost[LOST];
-    double lsu_busy, shared_busy, product_reads, write_clocks, constant_busy;
+    double lsu_busy, shared_busy, product_reads, write_clocks, constant_busy, written_slots;
     u64 unfinished, marked;
 } Result;
 

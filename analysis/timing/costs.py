@@ -45,6 +45,8 @@ MOST_LINES, LEAST_OF_LINE = 5, 0.03
 # Effects of long blocks may be ranked by what the SM does from the first of these numbers of
 # instructions to the second. More instructions ranked them no better (decision 118).
 RANKED_BY = (1 << 17, 3 << 17)
+# Note of an effect that costs nothing
+LONGER = "0: after those before it, the replay takes longer without it"
 MANY_TIMES = 4  # as many instructions: such blocks are long
 
 
@@ -149,7 +151,7 @@ class Pricing:
         totals = found.relative_to(self._complete, self.runs.replayed).times(1 / spread)
         l2, dram = (time_s * scene.sm.clock_hz for time_s in scene.below_l1_s)
         issue, fp32 = (
-            totals.issued / SCHEDULERS,
+            (totals.issued + totals.written_slots) / SCHEDULERS,
             totals.multiply_adds / SCHEDULERS / scene.sm.constants.fma_halves,
         )
         roofs = {
@@ -253,10 +255,13 @@ def costs_of(
         scene = alone[likely.index(one)] if is_first else one.removed(scene)
         now = pricing.time(scene)
         part = max(0.0, clocks - now.clocks)
-        costs.append((one.effect, part, part if is_first else saved.get(one.effect, 0.0)))
+        detail = _detail(one.effect, runs.sm) if now.clocks <= clocks else LONGER
+        alone_clocks = part if is_first else saved.get(one.effect, 0.0)
+        costs.append((one.effect, part, alone_clocks, detail))
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
-        costs.append((effect, part, 0.0))
+        detail = _beside_roof(now, hz) if effect == Effect.REMAINDER else ""
+        costs.append((effect, part, 0.0, detail))
     launch_s = runs.sm.constants.launch_s
     return (
         *(
@@ -266,10 +271,10 @@ def costs_of(
                 alone_s=a / hz,
                 together_s=together.get(e, 0.0) / hz,
                 first_s=first.get(e, 0.0) / hz,
-                detail=_detail(e, runs.sm),
+                detail=detail,
             )
-            for e, part, a in costs
-            if part > 0
+            for e, part, a, detail in costs
+            if part > 0 or detail == LONGER
         ),
         Cost(effect=Effect.LAUNCH, time_s=launch_s, alone_s=0.0),
     )
@@ -321,6 +326,16 @@ def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
     else:
         yield roof, bound
     yield Effect.REMAINDER, clocks - bound
+
+
+def _beside_roof(time: SceneTime, hz: float) -> str:
+    """What needs the most time beside the roof, in words."""
+    others = {effect: clocks for effect, clocks in time.roofs.items() if clocks < time.roof}
+    if not others:
+        return ""
+    effect = max(others, key=lambda one: others[one])
+    words = "issue slots" if effect == Effect.OTHER_INSTRUCTIONS else effect
+    return f"{words}, busy for {1e6 * others[effect] / hz:,.1f} µs, overlap only in part"
 
 
 def _may_matter(one: Removable, scene: Scene, time: SceneTime) -> bool:

@@ -219,21 +219,38 @@ def _local(scene: Scene) -> NDArray[np.float64]:
     return scene.of_each(lambda one: one.space == "local" and one.requests > 0)
 
 
-def _lanes(scene: Scene) -> NDArray[np.float64]:
-    """For each instruction, active lanes per warp instruction, as a share of the warp.
+def _share_of_lanes(one: CountedInstruction) -> float:
+    """Active lanes per warp instruction, as a share of the warp.
 
     A request takes a wavefront whether a branch or a guard leaves lanes out: lanes with a false
     guard are inactive in requests to memory, but not where no lane of a warp takes part.
     """
+    if not one.executed:
+        return 1.0
+    if one.space is not None:
+        return 1 - (one.requests - one.predicated / WARP_SIZE) / one.executed
+    return one.threads / one.executed / WARP_SIZE
 
-    def share(one: CountedInstruction) -> float:
-        if not one.executed:
-            return 1.0
-        if one.space is not None:
-            return 1 - (one.requests - one.predicated / WARP_SIZE) / one.executed
-        return one.threads / one.executed / WARP_SIZE
 
-    return scene.of_each(share)
+def is_of_one_thread(one: CountedInstruction) -> bool:
+    """True if a single thread of each warp executes an instruction, such as an elected one."""
+    return 0 < one.threads <= one.executed
+
+
+def _of_one_thread(scene: Scene) -> NDArray[np.float64]:
+    """For each instruction, 1 if a single thread executes it, unless it accesses global memory.
+
+    Those are left out altogether: most are executed once, of which no share can be left out. What
+    accesses to global memory wait for, such as flags of other blocks, are effects of their own.
+    """
+    if not scene.instructions:
+        return np.zeros(len(scene.code))
+    return scene.of_each(lambda one: is_of_one_thread(one) and one.space not in GLOBAL)
+
+
+def _divergent(scene: Scene) -> NDArray[np.float64]:
+    """For each instruction of several threads, the share of its executions beyond full warps."""
+    return 1 - scene.of_each(lambda one: 1.0 if is_of_one_thread(one) else _share_of_lanes(one))
 
 
 _KEPT_KINDS = (
@@ -352,9 +369,15 @@ REMOVABLE = (
         moves_roof=True,
     ),
     Removable(
+        effect=Effect.ONE_THREAD,
+        is_present=lambda scene: bool(_of_one_thread(scene).any()),
+        removed=lambda scene: skipping(scene, _of_one_thread(scene)),
+        moves_roof=True,
+    ),
+    Removable(
         effect=Effect.DIVERGENCE,
-        is_present=lambda scene: bool((_lanes(scene) < 1 - LEAST_DIVERGENCE).any()),
-        removed=lambda scene: skipping(scene, 1 - _lanes(scene)),
+        is_present=lambda scene: bool((_divergent(scene) > LEAST_DIVERGENCE).any()),
+        removed=lambda scene: skipping(scene, _divergent(scene)),
         moves_roof=True,
     ),
     Removable(
@@ -412,8 +435,8 @@ REMOVABLE = (
     Removable(
         effect=Effect.REGISTER_BANKS,
         is_present=_always,
-        removed=lambda scene: scene.with_machine(bank_count=0, write_slots=0.0, operand_clocks=0),
-        reasons=("register banks", "write-back"),
+        removed=lambda scene: scene.with_machine(bank_count=0, operand_clocks=0),
+        reasons=("register banks",),
     ),
     Removable(
         effect=Effect.FETCH,

@@ -157,11 +157,14 @@ def _own(constants: SmConstants, own: OwnConstants) -> str:
     others = {name: one for name, one in constants.entries.items() if name not in own.values}
     taken = [name for name, one in others.items() if one.kind == "taken over"]
     unknown = [name for name, one in others.items() if one.kind == "not measured"]
+    left = [name for name, one in others.items() if one.kind == "left out"]
     parts = [f"{len(own.values)} of {len(constants.entries)} measured on {own.gpu}, {own.file}"]
     if taken:
         parts.append(f"taken over from {constants.taken_from}: {', '.join(taken)}")
     if unknown:
         parts.append(f"not measured on any GPU: {', '.join(unknown)}")
+    if left:
+        parts.append(f"mechanisms left out: {', '.join(left)}")
     if own.lacks:
         parts.append(f"absent from {own.file}: {', '.join(own.lacks)}")
     return f"{constants.architecture} ({'; '.join(parts)})"

@@ -27,9 +27,6 @@ DIRTY_SHARE = 0.6
 # costs the time of half a byte of DRAM more with a dirty L2 than with a clean one
 # (benchmarks.l2_states).
 DIRTY_AT_FIRST = 0.5
-# Time from the first request of a launch until DRAM serves it, if L2 is dirty: a stream of 1 MiB
-# and a chain of 32 loads take 0.5 µs more than with a clean one (benchmarks.l2_states).
-DIRTY_START_S = 5e-7
 # Fraction of DRAM's bandwidth that is lost if it reads and writes as many bytes; the loss is in
 # proportion to the fewer ones. On an H200 streams read 4.6 TB/s, write 4.5 and copy 4.4
 # (benchmarks.l2_states); from two regions in turn they copy 3.9 (`mix_1_loads_1_stores_512`).
@@ -139,11 +136,12 @@ class ModelledSm:
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
-            dram_start=DIRTY_START_S * self.clock_hz if work.l2 is L2State.DIRTY else 0.0,
+            dram_start=c.dirty_start_s * self.clock_hz if work.l2 is L2State.DIRTY else 0.0,
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
-            filled_share=min(1.0, work.loaded_from_dram / max(1.0, work.l2_read_bytes)),
-            stores_filled_share=filled,
+            filled_share=c.fill_share
+            * min(1.0, work.loaded_from_dram / max(1.0, work.l2_read_bytes)),
+            stores_filled_share=c.fill_share * filled,
             dram_write_share=slow * (out * work.sent_share + filled),
             local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
             local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),

@@ -51,6 +51,7 @@ class Effect(Vocabulary):
     ATOMICS = "atomics at L2"
     OTHER_BLOCKS = "waiting for other blocks"
     CONSTANTS = "constants at addresses in registers"
+    ONE_THREAD = "instructions of a single thread"
     DIVERGENCE = "divergent warps"
     BARRIERS = "waiting at barriers"
     COPIES = "waiting for copies to shared memory"
@@ -60,7 +61,7 @@ class Effect(Vocabulary):
     L1_LATENCY = "waiting for L1"
     SHARED_LATENCY = "waiting for shared memory"
     DEPENDENCES = "waiting for other instructions"
-    REGISTER_BANKS = "register-bank conflicts and write-back"
+    REGISTER_BANKS = "register-bank conflicts"
     FETCH = "instruction fetch"
     BLOCK_START = "starting blocks"
     # at a roof
@@ -79,6 +80,12 @@ class Effect(Vocabulary):
     # the rest
     LAUNCH = "launch"
     REMAINDER = "work that does not overlap"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Effect | None:
+        """The effect whose part included more in records of earlier versions."""
+        earlier = {"register-bank conflicts and write-back": cls.REGISTER_BANKS}
+        return earlier.get(str(value))
 
 
 ROOFS = frozenset(

@@ -9,13 +9,14 @@ from analysis.sm import Ran, Unit
 
 @dataclass(frozen=True, kw_only=True)
 class SmTotals:
-    """Totals of one SM over a launch, in clocks except for `issued`.
+    """Totals of one SM over a launch, in clocks except for `issued` and `written_slots`.
 
     Busy clocks of pipes are sums over the four schedulers.
     """
 
     clocks: float  #: duration
     issued: float  #: warp instructions
+    written_slots: float  #: issue slots that registers written by loads take
     multiply_adds: float  #: busy clocks of the FMA pipes
     load_store: float  #: busy clocks of the load/store unit, including shared memory
     l1: float  #: the same without shared memory
@@ -36,6 +37,7 @@ class SmTotals:
         return cls(
             clocks=ran.clocks,
             issued=ran.issued,
+            written_slots=ran.written_slots,
             multiply_adds=busy[Unit.FMA] + busy[Unit.FMA_HEAVY] + busy[Unit.FMA_WIDE],
             load_store=ran.load_store_busy,
             l1=ran.load_store_busy - ran.shared_busy,

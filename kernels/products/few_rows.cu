@@ -31,8 +31,10 @@ constexpr int WIDTH = QUADS ? 4 : 1;                    // floats of a load of B
 constexpr int LOADS = B_ALONG_K && QUADS ? 2 : ROWS > 2 ? 4 : 8;  // of B per thread and column or quad, at a time
 constexpr int K_AT_ONCE = B_ALONG_K ? LOADS * 32 * WIDTH : LOADS * WARPS;
 constexpr int BATCH = 8;                                // floats of A per thread, at a time
+constexpr int SUMS_AT_ONCE = ROWS == 4 ? 4 : 16;        // of splits per thread; more would spill beside 4 rows
 
 #include "early_start.cuh"
+#include "in_order.cuh"
 
 // C at row `row` and column `col` is C[row * c_row + col * c_col], A at (row, k) is A[row * a_row + k * a_k].
 extern "C" __global__ void __launch_bounds__(THREADS, ROWS > 4 ? 2 : 3)
@@ -220,10 +222,9 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
     __shared__ float of_groups[GROUPS > 1 ? THREADS : 1];
     if (GROUPS > 1 && splits > 1) {
         const int first = splits * (t / VALUES) / GROUPS, last = splits * (t / VALUES + 1) / GROUPS;
-        float all = 0.0f;
-#pragma unroll 16
-        for (int s = first; s < last; ++s) all += __ldcg(sums + s * VALUES + t % VALUES);
-        of_groups[t] = all;
+        float all[1] = {};
+        add_in_order<SUMS_AT_ONCE>(all, sums + first * VALUES + t % VALUES, 0, VALUES, last - first);
+        of_groups[t] = all[0];
         __syncthreads();
     }
     constexpr int PASSES_OF_C = (VALUES + THREADS - 1) / THREADS;
@@ -236,20 +237,23 @@ sgemm_few_rows(const float* __restrict__ A, const float* __restrict__ B, float* 
 #pragma unroll
         for (int pass = 0; pass < PASSES_OF_C; ++pass)
             if (const float* const c = place(t + pass * THREADS)) old[pass] = *c;
+    float all[PASSES_OF_C] = {};
+    if (GROUPS == 1 && splits > 1) {
+        add_in_order<SUMS_AT_ONCE / PASSES_OF_C>(all, sums + t, THREADS, VALUES, splits);
+    } else {
 #pragma unroll
-    for (int pass = 0; pass < PASSES_OF_C; ++pass) {
-        const int x = t + pass * THREADS;
-        if (x >= VALUES) break;
-        float all = 0.0f;
-        if (splits == 1) {
-            all = (&parts[0][0][0])[x];
-        } else if (GROUPS > 1) {
+        for (int pass = 0; pass < PASSES_OF_C; ++pass) {
+            const int x = t + pass * THREADS;
+            if (x >= VALUES) break;
+            if (splits == 1) {
+                all[pass] = (&parts[0][0][0])[x];
+            } else {
 #pragma unroll
-            for (int group = 0; group < GROUPS; ++group) all += of_groups[group * VALUES + x];
-        } else {
-#pragma unroll 16
-            for (int s = 0; s < splits; ++s) all += __ldcg(sums + s * VALUES + x);
+                for (int group = 0; group < GROUPS; ++group) all[pass] += of_groups[group * VALUES + x];
+            }
         }
-        if (float* const c = place(x)) *c = alpha * all + beta * old[pass];
     }
+#pragma unroll
+    for (int pass = 0; pass < PASSES_OF_C; ++pass)
+        if (float* const c = place(t + pass * THREADS)) *c = alpha * all[pass] + beta * old[pass];
 }

@@ -2,12 +2,9 @@
 
 constexpr int OWN = (QUADS + SLICES - 1) / SLICES;  // of a thread's sums; of them after slices are added
 constexpr int TILE_QUADS = OWN * THREADS;
-constexpr int SPLITS_AT_ONCE = OWN < 8 ? 16 / OWN : 2;  // whose sums are on their way to the block that adds them
+constexpr int SPLITS_AT_ONCE = OWN < 8 ? 16 / OWN : 1;  // whose sums are on their way to the block that adds them
 
-__device__ void add(float4& sum, float4 other)
-{
-    sum.x += other.x, sum.y += other.y, sum.z += other.z, sum.w += other.w;
-}
+#include "in_order.cuh"
 
 // The tile of a block, in bands of BAND rows of tiles, and the block's place among those that share it.
 struct Tile {
@@ -90,11 +87,8 @@ __device__ bool add_splits(float4 (&total)[OWN], const Tile& tile, int splits, c
     __syncthreads();
     if (!is_last) return false;
 #pragma unroll
-    for (int n = 0; n < OWN; ++n) total[n] = __ldcg(sums + n * THREADS);
-#pragma unroll SPLITS_AT_ONCE
-    for (int split = 1; split < splits; ++split)
-#pragma unroll
-        for (int n = 0; n < OWN; ++n) add(total[n], __ldcg(sums + split * TILE_QUADS + n * THREADS));
+    for (int n = 0; n < OWN; ++n) total[n] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    add_in_order<SPLITS_AT_ONCE>(total, sums, THREADS, TILE_QUADS, splits);
     return true;
 }
 

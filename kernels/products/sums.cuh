@@ -9,7 +9,6 @@ sgemm_sums(float* __restrict__ C, int M, int N, int ldc, long long stride_c, flo
     const float4* const sums = reinterpret_cast<const float4*>(workspace) + size_t(tile.number) * splits * TILE_QUADS + n * THREADS + threadIdx.x;
     float4 total[1] = {};
     wait_for_last_launch();
-#pragma unroll 16
-    for (int split = 0; split < splits; ++split) add(total[0], __ldcg(sums + split * TILE_QUADS));
+    add_in_order<16>(total, sums, 0, TILE_QUADS, splits);
     store(total, n, tile, C + blockIdx.z * stride_c, M, N, ldc, beta, stage);
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
@@ -14,14 +14,16 @@ from reports.sections.ladder_answer import graded, share
 from reports.sections.ladder_rows import Row, Rows, rows
 from reports.sections.ladder_summary import TERA, speedup
 from reports.style import COLOURS
+from reports.svg.drawing import width_of
 
 TITLE = "Rate of each rung"
 ROOM = 1.05  # of the highest rate or the peak
 ALL_ROWS_PX, ROW_PX, LEAST_ROW_PX, NARROW_ROW_PX = 600, 33, 24, 52
 TITLE_PX = 40
 INK = style.INK
-LEAST_HEAD = 0.32  # of the width: room for a name
-NEAR = 0.16  # of the width: labels of lines this close stand in two rows
+WIDTHS_PX = {True: 368, False: 720}  # of a narrow figure, and the least one of a wide figure
+BOLD = 1.15  # width of bold text over that of regular text
+HEAD_PX, HEADS = 17, 2  # height of a row of names above the chart, and the rows that always fit
 NAMES, RATES = 0.235, 0.85  # of the width: where bars begin and where they end
 
 
@@ -68,6 +70,13 @@ def place(number: int, *, is_narrow: bool) -> RowPlace:
     )
 
 
+def placed(shown: Rows, *, is_narrow: bool) -> RowPlace:
+    """Places for these rows, with room for the names of all lines above them."""
+    at = place(len(shown.rungs), is_narrow=is_narrow)
+    more = _most_heads(shown, at) - HEADS
+    return replace(at, head_px=at.head_px + HEAD_PX * more)
+
+
 def figure(
     view: View, chosen: str | None = None, *, is_narrow: bool = False, is_titled: bool = True
 ) -> go.Figure:
@@ -80,7 +89,7 @@ def figure(
     title = style.title_of(TITLE, view)
     if not shown.rungs:
         return style.empty(title, "No rung has a rate at this shape.")
-    at = place(len(shown.rungs), is_narrow=is_narrow)
+    at = placed(shown, is_narrow=is_narrow)
     top = at.head_px + TITLE_PX * is_titled
     number = chosen_row(shown, chosen)
     return style.figure(
@@ -305,27 +314,76 @@ def _selection(row: int) -> Iterator[style.Part]:
 
 def _heads(shown: Rows, at: RowPlace) -> Iterator[style.Part]:
     """Names of the lines and of the columns of numbers, above the rows."""
-    start, end = at.bars
-    places = [start + (end - start) * rate / most(shown) for _, rate, _, _ in lines(shown)]
-    is_near = (len(places) > 1 and abs(places[0] - places[1]) < NEAR) or bool(at.bar)
-    for number, ((name, _, colour, _), x) in enumerate(zip(lines(shown), places, strict=True)):
-        yield _head(name, x, 18 if is_near and number == 0 else 1, colour, weight=600)
+    places, levels = _line_places(shown, at), head_rows(shown, at)
+    for (name, _, colour, _), x, row in zip(lines(shown), places, levels, strict=True):
+        begins = begins_at_line(name, x, at)
+        yield _head(name, x, 1 + HEAD_PX * row, colour, begins=begins, weight=600)
     for name, x in zip(("TFLOP/s", "speedup"), at.columns, strict=True):
-        above_px = 36 if at.bar else 20 if any(abs(one - x) < 0.08 for one in places) else 1
-        yield _head(name, x, above_px, style.QUIET, size=12)
+        is_near = bool(at.bar) or any(abs(one - x) < 0.08 for one in places)
+        yield _head(name, x, columns_above_px(shown, at) if is_near else 1, style.QUIET, size=12)
+
+
+def _line_places(shown: Rows, at: RowPlace) -> list[float]:
+    """Where the lines are, in parts of the width."""
+    start, end = at.bars
+    return [start + (end - start) * rate / most(shown) for _, rate, _, _ in lines(shown)]
+
+
+def columns_above_px(shown: Rows, at: RowPlace) -> int:
+    """How far above the rows the names of the columns are that are near the name of a line."""
+    return 2 + HEAD_PX * _most_heads(shown, at) if at.bar else 20
+
+
+def _most_heads(shown: Rows, at: RowPlace) -> int:
+    return max([HEADS, *(row + 1 for row in head_rows(shown, at))])
+
+
+def begins_at_line(name: str, x: float, at: RowPlace) -> bool:
+    """True if a line at `x` has no room for its name on its left."""
+    return x < _length(name, at)
+
+
+def _length(name: str, at: RowPlace) -> float:
+    """Length of a bold name, in parts of the width."""
+    return BOLD * width_of(name) / WIDTHS_PX[bool(at.bar)]
+
+
+def head_rows(shown: Rows, at: RowPlace) -> list[int]:
+    """Row of each line's name above the chart, from 0: the first one in which it has room."""
+    taken: list[list[tuple[float, float]]] = []  # by row: ends of the names in it
+    found = {}
+    named = zip(lines(shown), _line_places(shown, at), strict=True)
+    for (name, *_), x in sorted(named, key=lambda one: -one[1]):
+        length = _length(name, at)
+        left, right = (x, x + length) if begins_at_line(name, x, at) else (x - length, x)
+        row = next(
+            (n for n, ends in enumerate(taken) if all(right < a or left > b for a, b in ends)),
+            len(taken),
+        )
+        taken += [[]] if row == len(taken) else []
+        taken[row].append((left, right))
+        found[name] = row
+    return [found[name] for name, *_ in lines(shown)]
 
 
 def _head(
-    name: str, x: float, above_px: float, colour: str, *, size: int = 13, **font: object
+    name: str,
+    x: float,
+    above_px: float,
+    colour: str,
+    *,
+    begins: bool = False,
+    size: int = 13,
+    **font: object,
 ) -> style.Part:
-    """A text that ends at `x`, or begins there if it has no room on the left."""
+    """A text that ends at `x`, or begins there."""
     return {
         "text": name,
         "xref": "paper",
         "yref": "paper",
         "x": x,
         "y": 1,
-        "xanchor": "right" if x >= LEAST_HEAD else "left",
+        "xanchor": "left" if begins else "right",
         "yanchor": "bottom",
         "yshift": above_px,
         "showarrow": False,

@@ -25,7 +25,7 @@ def drawing(shown: Rows, chosen: str | None, label: str) -> Markup:
 
 def _drawing(shown: Rows, chosen: str | None, label: str, width: int) -> Markup:
     rungs = len(shown.rungs)
-    at = figure.place(rungs, is_narrow=width == NARROW)
+    at = figure.placed(shown, is_narrow=width == NARROW)
     end = at.head_px + rungs * at.row_px
     start, stop = (width * part for part in at.bars)
     scale = (stop - start) / figure.most(shown)
@@ -42,7 +42,7 @@ def _drawing(shown: Rows, chosen: str | None, label: str, width: int) -> Markup:
         if x < width - 8:
             anchor = "start" if x < 8 else "middle"
             parts.append(text(x, end + 16, f"{tick:g}", "mu", anchor=anchor))
-    above = 36 if at.bar else 20
+    above = figure.columns_above_px(shown, at)
     for name, part in zip(("TFLOP/s", "speedup"), at.columns, strict=True):
         parts.append(text(width * part, at.head_px - above - 4, name, "mu", anchor="end"))
     return svg(width, end + 22, label, parts)
@@ -80,7 +80,8 @@ def _texts(row: Row, at: RowPlace, top: float, width: int) -> Iterator[Markup]:
 def _lines(
     shown: Rows, at: RowPlace, start: float, scale: float, end: float, width: int
 ) -> Iterator[Markup]:
-    for place, (name, rate, _, _) in enumerate(figure.lines(shown)):
+    levels = figure.head_rows(shown, at)
+    for level, (name, rate, _, _) in zip(levels, figure.lines(shown), strict=True):
         x, kind = start + rate * scale, "cost" if name.startswith("cuBLAS") else ""
         d = f"M{number(x)} {at.head_px}V{number(end)}"
         if at.bar:  # lines must not cross the texts of a row
@@ -89,6 +90,7 @@ def _lines(
             ]
             d = "".join(f"M{number(x)} {number(y - 11)}V{number(y + 11)}" for y in middles)
         yield path("dh" if kind else "rf", d)
-        above = 21 if place == 0 and shown.cublas else 4
-        anchor = "end" if x >= figure.LEAST_HEAD * width else "start"
-        yield text(x, at.head_px - above, name, f"b {kind}".strip(), anchor=anchor)
+        anchor = "start" if figure.begins_at_line(name, x / width, at) else "end"
+        yield text(
+            x, at.head_px - 4 - figure.HEAD_PX * level, name, f"b {kind}".strip(), anchor=anchor
+        )

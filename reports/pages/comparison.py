@@ -169,11 +169,14 @@ def _of_counts(comparison: RunComparison) -> str:
     if not compared:
         return "Counts: none could be compared."
     records = sum(pair.compared > 0 for pair in comparison.pairs)
-    parts = [f"{text.count(compared)} compared in {text.many(records, 'record')}"]
+    is_launch = isinstance(comparison.before, LaunchRecord)
+    where = "" if is_launch else f" in {text.many(records, 'record')}"
+    parts = [f"{text.count(compared)} compared{where}"]
     changed = [pair for pair in comparison.pairs if pair.changed]
     if changed:
         total = sum(len(pair.changed) for pair in changed)
-        parts.append(f"{text.count(total)} changed, in {_names(changed, comparison)}")
+        where = "" if is_launch else f", in {_names(changed, comparison)}"
+        parts.append(f"{text.count(total)} changed{where}")
     else:
         parts.append("none changed")
     within = sum(len(pair.counts) - len(pair.changed) for pair in comparison.pairs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,8 +27,6 @@ from reports.svg.memory_flow import flow
 from reports.svg.request import banks, sectors
 from reports.svg.roofline import roofline
 from reports.templating import template
-
-_UNIT = re.compile(r"(\d) ([mµn]?s|%)(?!\w)")  # which stands on the line of its number
 
 NOW_PX, OTHER_PX = 46, 30  # heights of bars
 NOTEBOOK_PX, LINE_PX = 380, 24
@@ -64,7 +61,7 @@ def _rendered(report: LaunchReport, *, is_whole: bool) -> str:
         short_name=shortened(report.name),
         meta=list(_meta(report)),
         big=_big(report),
-        verdict=[_UNIT.sub("\\1\u00a0\\2", one) for one in _verdict(report)],
+        verdict=_verdict(report),
         gain=_gain(report),
         figure=_figure(report),
         source=excerpt(report, _unit(report)),

@@ -11,7 +11,7 @@ from reports import text
 from reports.sections.launch_facts import short_device
 from reports.sections.launch_report import LaunchReport
 from reports.sections.table import Table, Title, plain_table
-from reports.sections.time_parts import PartClass, parts_of_time
+from reports.sections.time_parts import Part, PartClass, parts_of_time
 from reports.svg.bar import Segment, bar
 from reports.templating import template
 
@@ -67,10 +67,10 @@ def _bars(timed: Sequence[LaunchReport]) -> list[tuple[str, str, Markup]]:
 _TITLES: tuple[Title, ...] = (
     "launch",
     "device",
-    ("time", "", True),
+    "time",
     "grade",
-    "cause",
-    ("cost", "", True),
+    "most time",
+    "largest avoidable part",
     "line",
 )
 
@@ -80,10 +80,9 @@ def _table(order: Sequence[LaunchReport]) -> Table:
 
 
 def _row(one: LaunchReport) -> tuple[str, ...]:
-    cause, place = one.answer.cause, one.answer.place
-    cost_s = next(
-        (part.time_s for part in parts_of_time(one) if part.kind == PartClass.CAUSE), None
-    )
+    place, found = one.answer.place, parts_of_time(one)
+    longest = max(found, key=lambda part: part.time_s, default=None)
+    cause = next((part for part in found if part.kind == PartClass.CAUSE), None)
     grade = (
         "measured" if one.measured_s is not None else "predicted" if one.predicted else "no time"
     )
@@ -92,7 +91,12 @@ def _row(one: LaunchReport) -> tuple[str, ...]:
         short_device(one.device) or text.ABSENT,
         text.predicted_seconds(one.time_s),
         grade,
-        cause.effect if cause else text.ABSENT,
-        text.predicted_seconds(cost_s) if cost_s else text.ABSENT,
+        _named(longest),
+        _named(cause),
         f"{shortened(place[0])}:{place[1]}" if place else text.ABSENT,
     )
+
+
+def _named(part: Part | None) -> str:
+    """'DRAM bandwidth, 65.4 µs'"""
+    return f"{part.name}, {text.predicted_seconds(part.time_s)}" if part else text.ABSENT

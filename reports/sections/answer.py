@@ -34,6 +34,7 @@ _PLURAL = frozenset(
         Effect.IDLE_SMS,
         Effect.CONFLICTS,
         Effect.UNCOALESCED,
+        Effect.ONE_THREAD,
         Effect.DIVERGENCE,
         Effect.REGISTER_BANKS,
         Effect.ATOMICS,
@@ -99,8 +100,9 @@ def cause_of(predicted: Predicted) -> Cost | None:
     """
     avoidable = [cost for cost in predicted.costs if cost.is_avoidable]
     largest = max(avoidable, key=lambda cost: cost.time_s, default=None)
-    limit_s = LIMITS * predicted.time_s
-    is_at_roof = any(cost.is_roof and cost.time_s >= limit_s for cost in predicted.costs)
+    # the roof of issue has two parts: FP32 arithmetic and other instructions
+    roof_s = sum(cost.time_s for cost in predicted.costs if cost.is_roof)
+    is_at_roof = roof_s >= LIMITS * predicted.time_s
     least = NAMED_BESIDE_ROOF if is_at_roof else NAMED
     return largest if largest and largest.time_s >= least * predicted.time_s else None
 

@@ -119,7 +119,13 @@ def _key(
         for part, kind in one:
             times.setdefault(part.name, [0.0, 0.0])[place] = part.time_s
             kinds.setdefault(part.name, kind)
+    longest = max(sum(part.time_s for part, _ in one) for one in drawn) / scale
     return tuple(
-        (kinds[name], name, text.three_digits(old_s / scale), text.three_digits(new_s / scale))
+        (
+            kinds[name],
+            name,
+            text.beside(old_s / scale, longest),
+            text.beside(new_s / scale, longest),
+        )
         for name, (old_s, new_s) in times.items()
     )

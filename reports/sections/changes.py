@@ -99,8 +99,9 @@ def cause_sentence(pair: Pair) -> str:
 
 def _moved(one: CauseChange) -> str:
     """'Shared-memory bank conflicts: 13.1 → 0 µs'"""
-    scale, unit = text.time_unit(max(one.before_s, one.after_s))
-    before, after = (text.three_digits(x / scale) for x in (one.before_s, one.after_s))
+    longer_s = max(one.before_s, one.after_s)
+    scale, unit = text.time_unit(longer_s)
+    before, after = (text.beside(x / scale, longer_s / scale) for x in (one.before_s, one.after_s))
     return f"{one.effect[0].upper()}{one.effect[1:]}: {before} → {after} {unit}"
 
 

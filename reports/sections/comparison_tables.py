@@ -189,10 +189,13 @@ def _line_costs_table(pairs: Sequence[Pair], most: int | None) -> Table:
 
 def _costs(one: CauseChange | LineCostChange) -> Iterator[Cell | str]:
     """Both costs, and their difference."""
+    longer_s = max(one.before_s or 0.0, one.after_s or 0.0)
     for time_s in (one.before_s, one.after_s):
-        yield (
-            "no such line" if time_s is None else text.predicted_seconds(time_s) if time_s else "0"
-        )
+        if time_s is None:
+            yield "no such line"
+        else:
+            is_nothing = text.beside(time_s, longer_s) == "0"
+            yield "0" if is_nothing else text.predicted_seconds(time_s)
     is_worse = one.difference_s > 0
     moved = text.predicted_seconds(abs(one.difference_s))
     yield Cell(f"{'+' if is_worse else '−'}{moved}", is_worse=is_worse)

@@ -219,13 +219,19 @@ def on_host(rows: Rows) -> Iterator[str]:
 
 
 def failures(rows: Rows) -> Iterator[str]:
-    """A sentence for everything that failed or computed a wrong result, references included."""
+    """Sentences on all that failed or computed a wrong result, references included.
+
+    What did not run for one reason has one sentence.
+    """
+    ended: dict[tuple[str, str], list[str]] = defaultdict(list)
     for record in rows.view.records:
         if record.check and not record.check.passed:
             why = ladder.check_failure(record)
             yield f"{record.label} failed the check: {why}. No time is shown."
         elif record.status not in ("ok", "skipped"):
-            yield f"{record.label} {record.status}: {_reason(record)}."
+            ended[record.status, _reason(record)].append(record.label)
+    for (status, reason), labels in ended.items():
+        yield f"{ladder.named(labels, rows.view.records)} {status}: {reason}."
 
 
 def _reason(record: Record) -> str:

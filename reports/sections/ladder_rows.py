@@ -79,9 +79,7 @@ class Rows:
     @property
     def roofs(self) -> list[tuple[str, float]]:
         """Name and rate of FP32, and of tensor cores if a rung uses them."""
-        tensor = [
-            (f"{one.name} peak", one.flop_per_s) for one in ladder.roofs_of_tensor_cores(self.view)
-        ]
+        tensor = [(one.name, one.flop_per_s) for one in ladder.roofs_of_tensor_cores(self.view)]
         return [("FP32 peak", self.peak), *tensor]
 
     @property

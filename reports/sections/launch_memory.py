@@ -83,6 +83,8 @@ def busy_sentence(report: LaunchReport) -> str:
         return ""
     unit, share = next(iter(shares.items()))
     name = UNITS.get(unit, str(unit))
+    if name[1:2].islower():  # a word, not a name such as DRAM
+        name = name[0].lower() + name[1:]
     if share < LEAST_BUSY:
         return f"Nothing is near its limit. Busiest: {name}, {_percent(share)} % of the time."
     return f"Nearest to its limit: {name}, busy {_percent(share)} % of the time."

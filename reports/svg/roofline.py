@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import atan2, ceil, cos, degrees, floor, log10
+from math import atan2, ceil, cos, degrees, floor, log10, sin
 
 from markupsafe import Markup
 
@@ -15,6 +15,7 @@ TOP, BOTTOM, RIGHT = 26, 44, 16
 RADIUS = 5.5
 MEETING_PX = 9  # points this close have one label
 LINE_PX = 18
+USUAL = 0.6  # of a roof: where its name stands
 MOST_DECADES = 6
 
 
@@ -148,8 +149,10 @@ class _Axes:
     ) -> Markup:
         """The name along a roof: above it, or below it where the next roof is too close."""
         slope = atan2(start[1] - end[1], end[0] - start[0])
-        x, y = (a + 0.6 * (b - a) for a, b in zip(start, end, strict=True))
         label = level.name if self.is_narrow else f"{level.name}  {level.bandwidth}"
+        height = width_of(label) * sin(slope)
+        place = _label_place(start[1], end[1], height, self.at_y(self.shown.rate))
+        x, y = (a + place * (b - a) for a, b in zip(start, end, strict=True))
         is_close = above is not None and cos(slope) * self._between(above, level) < LINE_PX
         shift = 15 if is_close else -6
         turned = (
@@ -225,6 +228,21 @@ class _Axes:
                 yield text(self.right, baseline, label, styles[kind], anchor="end")
             else:
                 yield text(x, baseline, label, styles[kind], anchor="middle")
+
+
+def _label_place(start: float, end: float, height: float, rate: float) -> float:
+    """Where a name of this height stands along a roof: beside the points, if it has room.
+
+    `start`, `end` and `rate` are the y of the roof's ends and of the points.
+    """
+    middle = start + USUAL * (end - start)
+    top, bottom = rate - RADIUS, rate + 20  # of the points and their names
+    if middle + height / 2 < top or middle - height / 2 > bottom:
+        return USUAL
+    room = max((end, top), (bottom, start), key=lambda one: one[1] - one[0])
+    if room[1] - room[0] < height:
+        return USUAL
+    return (sum(room) / 2 - start) / (end - start)
 
 
 def _power(exponent: int) -> str:

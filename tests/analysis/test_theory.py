@@ -225,4 +225,4 @@ def test_tf32_needs_compute_capability_8():
 def test_a_roof_of_tensor_cores_is_there_once():
     tilings = [TILED, ON_TENSOR_CORES, replace(ON_TENSOR_CORES, stages=3)]
     (roof,) = tensor_roofs(tilings, DEVICES["h200"])
-    assert (roof.name, roof.flop_per_s) == ("3 x TF32", pytest.approx(164.9e12))
+    assert (roof.name, roof.flop_per_s) == ("1/3 TF32 peak", pytest.approx(164.9e12))

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.timing.predicted import Cost, Effect, RankedCause, TimeBound
-from benchmarks.parts_of_times import checked
+from benchmarks.parts_of_times import MOST_REMAINDER, checked, of_users_kernel
+from benchmarks.report_speed import LAUNCHES
 
 
 def parts(*, waits=5.0, remainder=1.0, bound=9.0):
@@ -43,3 +44,11 @@ def test_parts_that_sum_to_the_time_are_right():
 )
 def test_what_is_wrong_is_said(changed, wrong):
     assert wrong in parts(**changed).wrong
+
+
+@pytest.mark.exhaustive  # about 4 s each
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_parts_of_users_kernels_add_up(name):
+    found = checked("users' kernels", name, of_users_kernel(name, "h200"))
+    assert found.wrong == ""
+    assert found.remainder <= MOST_REMAINDER

@@ -2,7 +2,15 @@
 
 import json
 
-from benchmarks.product_tables import FIGURE, RECORDED, figure, table, worst
+from benchmarks.product_tables import (
+    FIGURE,
+    RECORDED,
+    estimates,
+    figure,
+    regret,
+    table,
+    worst,
+)
 from docs.snippets.pages import ROOT
 from validation.products.law import products
 
@@ -18,6 +26,12 @@ def test_the_run_has_every_product_of_the_law():
 def test_the_page_shows_the_tables_of_the_run():
     assert "\n".join(table(RECORDS)) in PAGE
     assert "\n".join(worst(RECORDS)) in PAGE
+
+
+def test_the_page_says_how_far_estimates_and_choices_are_off():
+    words = " ".join(PAGE.split())
+    assert estimates(RECORDS) in words
+    assert regret(RECORDS) in words
 
 
 def test_the_figure_is_that_of_the_run():

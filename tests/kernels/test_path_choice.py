@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
 from analysis.errors import ShapeError, UnavailableError
+from kernels.path_rates import Rate
 from kernels.path_tiles import ANY_TILES, BULK_TILES
-from kernels.path_times import Rate, _beside, basis, candidates, plan_for
-from kernels.paths import Factor, Pointer, TensorMapOf, sliced
+from kernels.path_times import _beside, basis, candidates, plan_for
+from kernels.paths import Factor, Pointer, TensorMapOf, any_layout, few_rows, sliced
 from kernels.product import Product
 from validation.products.law import products
 
@@ -85,9 +86,10 @@ def test_pruning_leaves_the_shortest():
 
 def test_blocks_of_an_sm_take_as_long_as_its_fullest_scheduler():
     rate = Rate(alone=100, together=250, blocks=4)
-    assert [*_beside(rate, 128)] == [0, 100, 150, 200, 250]
-    assert [*_beside(rate, 64)] == [0, 100, 100, 250, 250]  # of two warps: 1, 1, 2, 2 of one
-    assert [*_beside(Rate(alone=90, together=90, blocks=1), 256)] == [0, 90]
+    assert [*_beside(rate, 128, 0.0)] == [0, 100, 150, 200, 250]
+    assert [*_beside(rate, 64, 0.0)] == [0, 100, 100, 250, 250]  # of two warps: 1, 1, 2, 2 of one
+    assert [*_beside(rate, 64, 0.2)] == [0, 100, 110, 250, 250]  # two schedulers are idle
+    assert [*_beside(Rate(alone=90, together=90, blocks=1), 256, 0.2)] == [0, 90]
 
 
 def test_each_device_has_estimates_of_its_own():
@@ -126,8 +128,10 @@ def test_an_operand_that_a_batch_shares_is_packed_once():
 
 def test_the_basis_is_said():
     assert "loop rates" in basis(H200)
+    assert basis(H200).endswith("the device's bandwidth of DRAM")
+    assert basis(find_device("l4")).endswith("; no product was timed on NVIDIA L4")
     unknown = replace(H200, dram_bytes_per_s=None)
-    assert "bandwidths of an H100" in basis(unknown)
+    assert "an H100's bandwidth of DRAM" in basis(unknown)
     assert plan_for(unknown, Product(m=100, n=100, k=100)).launches
 
 
@@ -145,3 +149,18 @@ def test_strides_that_overlap_are_refused():
         Product(m=2, n=2, k=4, ldb=2**32)
     with pytest.raises(ShapeError, match="stride_c = 0 is less than the 4 floats of C"):
         Product(m=2, n=2, k=4, batch=2, stride_c=0)
+
+
+def test_splits_that_get_no_k_are_refused():
+    one = Product(m=100, n=100, k=40)
+    for make, tile in ((any_layout, ANY_TILES[0]), (sliced, BULK_TILES[0])):
+        most = -(-one.k // tile.bk)
+        assert make(one, tile, most).launches
+        for splits in (0, most + 1):
+            with pytest.raises(ShapeError, match=rf"splits = {splits}, but .* give 1 to {most}$"):
+                make(one, tile, splits)
+    row = Product(m=1, n=100, k=150)
+    assert few_rows(row, 3, 64).launches
+    for splits in (2, 4):  # too few leave some of K out
+        with pytest.raises(ShapeError, match=rf"splits = {splits} of 64 of K = 150: give 3$"):
+            few_rows(row, splits, 64)

@@ -7,7 +7,8 @@ import pytest
 from analysis.devices import find_device
 from benchmarks import path_constants
 from benchmarks.path_constants import changed, evaluate, fitted, loss, timed
-from kernels.path_times import CONSTANTS, candidates
+from kernels.path_rates import CONSTANTS
+from kernels.path_times import candidates
 from validation.products.law import products
 
 H200 = find_device("h200")

@@ -159,6 +159,15 @@ def test_inf_where_quads_are_not_whole(sizes):
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("rows", [1, 4, 8])
+def test_sums_of_splits_that_are_no_multiple_of_those_on_their_way(rows):
+    one = product((False, True), m=rows, n=40, k=64 * 37, beta=1.0)
+    check(one, few_rows(one, 37, 64))
+    one = product((False, False), m=rows, n=40, k=64 * 7)
+    check(one, few_rows(one, 7, 64))
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("layout", ALL_LAYOUTS)
 @pytest.mark.parametrize("rows", [1, 8])
 def test_every_number_of_rows(rows, layout):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.devices import find_device
-from analysis.errors import UnavailableError
+from analysis.errors import ShapeError, UnavailableError
 from kernels.product import Product
 from kernels.split_paths import LEAST_K, NARROW, SQUARE, TILES, WIDE, plan_for, split
 from tests.refusals import refusal
@@ -105,7 +105,7 @@ def test_ragged_products_of_every_layout(tile, sizes, layout):
     [
         (NARROW, (130, 170, 200), 2),  # four tiles, and two that two blocks share
         exhaustive(NARROW, (100, 60, 330), 4),  # one tile, in steps of 1, 2, 1 and 2
-        exhaustive(SQUARE, (300, 130, 450), 2),
+        exhaustive(SQUARE, (520, 100, 450), 2),  # three tiles of clusters
         exhaustive(WIDE, (300, 200, 130), 1),
         exhaustive(WIDE, (100, 300, 130), 2),
     ],
@@ -255,3 +255,14 @@ def test_a_device_without_wgmma_is_refused():
         UnavailableError, plan_for, find_device("a100-80gb"), Product(m=999, n=999, k=999)
     )
     assert said.endswith('is sm_80: take precision = "fp32"')
+
+
+def test_shares_that_get_no_step_are_refused():
+    product = Product(m=130, n=170, k=200)  # six tiles for four blocks, in four steps
+    assert split(product, NARROW, SMS, 2).label.endswith("shares=2")
+    for shares in (0, 3):
+        with pytest.raises(ShapeError, match=rf"shares = {shares} of a 128x64 tile: give 1 to 2$"):
+            split(product, NARROW, SMS, shares)
+    whole = Product(m=256, n=128, k=200)  # a round
+    with pytest.raises(ShapeError, match=r"shares = 2 of a 128x64 tile: give 1$"):
+        split(whole, NARROW, SMS, 2)

@@ -97,6 +97,13 @@ def test_values_are_written_with_few_digits_and_their_unit(function, value, expe
     assert function(value) == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0347, "0"), (0.0348, "0.0348"), (12.34, "12.3"), (0, "0")]
+)
+def test_a_number_below_a_thousandth_of_another_one_is_0(value, shown):
+    assert text.beside(value, 34.8) == shown
+
+
 def test_an_interval_says_a_shared_unit_once():
     assert text.interval(Interval(low=1.23e-3, high=1.241e-3), text.seconds) == "1.230 to 1.241 ms"
     assert text.interval(Interval(low=9.9e-4, high=1e-3), text.seconds) == "990.0 µs to 1.000 ms"

@@ -34,6 +34,7 @@ from toolkit.store.watched_files import folders_of
 
 Command = Literal["simulate", "check", "run"]
 
+_BY_HAND = "give --grid, --block and --arg"
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<argument>.+)", re.DOTALL)
 
 
@@ -78,11 +79,15 @@ def completed(launch: KernelOptions, command: Command) -> AskedOptions:
     """
     if is_name(launch.source):
         if launch.launch_line is not None:
-            raise InputError(f"--launch: {launch.source} is a rung, which has its own launch")
+            raise InputError(
+                f"--launch: {launch.source} is a rung, which has its own launch: leave it out"
+            )
         return _as_given(launch, command)
     if is_script(launch.source):
         if launch.launch_line is not None:
-            raise InputError(f"--launch: {launch.source} is Python, without host code in C++")
+            raise InputError(
+                f"--launch: {launch.source} is Python, without host code in C++: {_BY_HAND}"
+            )
         return _as_given(launch, command)
     if is_machine_code(launch.source):
         return _of_machine_code(launch, command)
@@ -140,7 +145,9 @@ def _of_machine_code(launch: KernelOptions, command: Command) -> AskedOptions:
     kernel = machine_code_of(launch)
     assert kernel is not None, "it is machine code"
     if launch.launch_line is not None:
-        raise InputError(f"--launch: {launch.source} is machine code, without host code")
+        raise InputError(
+            f"--launch: {launch.source} is machine code, without host code: {_BY_HAND}"
+        )
     declared = kernel.declared
     if declared is None:
         if launch.grid is None or launch.block is None:

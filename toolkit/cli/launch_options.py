@@ -148,7 +148,9 @@ def parse_call(
         rung = rung_launch(launch.source, launch.shape, device)
         return _of_rung(rung, saves, common, measures=isinstance(launch, RunOptions))
     if launch.shape is not None:
-        raise InputError(f"--shape is for rungs, and {shortened(launch.source)!r} is not one")
+        raise InputError(
+            f"--shape is for rungs, and {shortened(launch.source)!r} is not one: leave it out"
+        )
     if is_script(launch.source):
         return _of_script(launch, saves, common)
     assert launch.grid is not None, "only a rung brings it"
@@ -223,7 +225,7 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
     found = script_kernel(launch.source)
     kernel, arguments = launch.kernel or found.module_kernel, launch.arguments or ()
     if found.own_name is not None and kernel not in (None, found.own_name):
-        raise InputError(f"--kernel {kernel}: {launch.source} is {found.own_name}")
+        raise InputError(f"--kernel {kernel}: {launch.source} is {found.own_name}: leave it out")
     declared = _declared(found.text, kernel or found.own_name) if found.text else None
     parsed, numbers = script_arguments(arguments, found, declared)
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}

@@ -20,7 +20,9 @@ def check_output(path: Path, others: Sequence[Path] = ()) -> None:
 
     check_writable(path)
     if any(same_file(path, other) for other in others):
-        raise InputError(f"cannot write the report to {path}: the record has that name")
+        raise InputError(
+            f"cannot write the report to {path}: the record has that name: give another"
+        )
     check_is_no_input(path, ())
 
 

@@ -54,7 +54,10 @@ def report(
         first, *others = saved
         if others or holds_launch(first):
             if recorded:
-                raise InputError(f"--recorded is for profiles: {first} is the record of a launch")
+                raise InputError(
+                    f"--recorded is for profiles, and {first} is the record of a launch: leave it "
+                    "out"
+                )
             if others:
                 _launches(saved, html or Path("launches.html"), as_json=as_json)
             else:

@@ -49,7 +49,9 @@ def watch(launch: LaunchOptions, *, top: int | None) -> NoReturn:
             "and run the command again after each save"
         )
     if not Path(launch.source).is_file():
-        raise InputError(f"--watch needs a file, and {shortened(launch.source)!r} is not one")
+        raise InputError(
+            f"--watch needs a file, and {shortened(launch.source)!r} is not one: give one"
+        )
     launch = replace(launch, seed=chosen_seed(launch.seed))  # runs differ by their source alone
     with closing(Worker(launch)) as worker:
         asked = completed(launch, "simulate")

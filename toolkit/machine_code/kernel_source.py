@@ -168,13 +168,15 @@ def kernel_of_machine_code(
     """
     if isinstance(source, Kernel):
         if kernel not in (None, source.name, source.symbol):
-            raise InputError(f"the cubin is of kernel {source.name}, not of {kernel}")
+            raise InputError(
+                f"the cubin is of kernel {source.name}, not of {kernel}: leave the kernel out"
+            )
         return source
     origin = Path(str(source)) if isinstance(source, Path) or _is_path(source) else None
     content = _content(source)
     if form_of(content) is None and origin and (not content or origin.suffix != ".cubin"):
         raise InputError(
-            "it holds neither machine code nor PTX: make it again" if content else "it is empty"
+            f"it {'holds neither machine code nor PTX' if content else 'is empty'}: make it again"
         )
     if form_of(content) is None:
         return replace(Kernel.from_image(content, kernel), is_foreign=True)  # which says why not

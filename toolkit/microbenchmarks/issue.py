@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
+from toolkit.machine_code.patching import opcode
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import MULTIPLY_ADD, Op, Probe, interleaved
 from toolkit.microbenchmarks.record import Benchmark, Median, each, values
@@ -27,7 +30,30 @@ OPS = {
         letter="l",
     ),
     "hfma2": Op(ptx="fma.rn.f16x2 {x}, {x}, {x}, {x};", opcode="HFMA2"),
+    "hset2": Op(ptx="set.gt.f16x2.f16x2 {x}, {x}, {a};", opcode="HSET2"),
+    "half_to_float": Op(
+        ptx="{{.reg .b16 lo, hi; .reg .f32 t; mov.b32 {{lo, hi}}, {x}; cvt.f32.f16 t, lo; "
+        "mov.b32 {x}, t;}}",
+        opcode=r"HADD2\.F32",
+    ),
+    "float_to_half": Op(
+        ptx="{{.reg .b16 h; .reg .f32 t; mov.b32 t, {x}; cvt.rn.f16.f32 h, t; "
+        "cvt.u32.u16 {x}, h;}}",
+        opcode=r"F2F\.F16\.F32",
+    ),
     "dfma": Op(ptx="fma.rn.f64 {x}, {x}, {x}, {x};", opcode="DFMA", letter="d"),
+    "dadd": Op(ptx="add.rn.f64 {x}, {x}, {a};", opcode="DADD", letter="d"),
+    "dmul": Op(ptx="mul.rn.f64 {x}, {x}, {a};", opcode="DMUL", letter="d"),
+    "int_to_double": Op(
+        ptx="{{.reg .f64 t; .reg .b32 lo; cvt.rn.f64.s32 t, {x}; mov.b64 {{lo, {x}}}, t;}}",
+        opcode=r"I2F\.F64",
+    ),
+    "double_to_float": Op(
+        ptx="{{.reg .f32 t; .reg .b32 u; cvt.rn.f32.f64 t, {x}; mov.b32 u, t; "
+        "mov.b64 {x}, {{u, u}};}}",
+        opcode=r"F2F\.F32\.F64",
+        letter="d",
+    ),
     "mufu_ex2": Op(ptx="ex2.approx.ftz.f32 {x}, {x};", opcode=r"MUFU\.EX2", letter="f"),
     "i2f": Op(ptx="{{.reg .f32 t; cvt.rn.f32.s32 t, {x}; mov.b32 {x}, t;}}", opcode="I2F"),
     "f2i": Op(ptx="{{.reg .f32 t; mov.b32 t, {x}; cvt.rzi.s32.f32 {x}, t;}}", opcode="F2I"),
@@ -43,11 +69,19 @@ PAIRS = (
     ("ffma", "imad"),
     ("ffma", "fadd"),
     ("ffma", "hfma2"),
+    ("ffma", "half_to_float"),
+    ("imad", "half_to_float"),
+    ("iadd3", "half_to_float"),
+    ("ffma", "dfma"),
+    ("iadd3", "dfma"),
     ("ffma", "prmt"),
     ("imad", "iadd3"),
     ("iadd3", "lop3"),
     ("imad", "imad_wide"),
 )
+# From sm_80 on, compilers let multiply-adds of halves take turns between two opcodes.
+HALF_PIPES = {"hfma2_plain": 0x231, "hfma2_mma": 0x235}
+BESIDE_HALVES = ("ffma", "imad", "iadd3", "half_to_float")
 # A jump over what the compiler does not turn into predicates, taken always.
 SKIPPED = 24
 JUMPS = 32
@@ -96,9 +130,28 @@ def _pair(first: str, second: str) -> Probe:
     return interleaved(f"pair_{first}_{second}", ops, chains=CHAINS, count=COUNT)
 
 
+def _with(code: int, words: list[int]) -> list[int]:
+    """The words with all multiply-adds of halves by one opcode, if the compiler uses it."""
+    codes = set(HALF_PIPES.values())
+    if code not in map(opcode, words):
+        return words
+    return [word ^ opcode(word) ^ code if opcode(word) in codes else word for word in words]
+
+
+def _of_pipe(probe: Probe, pipe: str) -> Probe:
+    name = probe.name.replace("hfma2", pipe)
+    return replace(probe, name=name, patch=partial(_with, HALF_PIPES[pipe]))
+
+
 RATES = {name: _of_one("rate", name, CHAINS, COUNT) for name in OPS}
 CHAINED = {name: _of_one("chain", name, 1, COUNT // 4) for name in OPS if name not in NO_CHAIN}
 BESIDE = {pair: _pair(*pair) for pair in PAIRS}
+RATES |= {pipe: _of_pipe(RATES["hfma2"], pipe) for pipe in HALF_PIPES}
+BESIDE |= {
+    (other, pipe): _of_pipe(_pair(other, "hfma2"), pipe)
+    for other in BESIDE_HALVES
+    for pipe in HALF_PIPES
+}
 JUMP = _taken()
 SPLIT = _divergent()
 EMPTY = Probe(

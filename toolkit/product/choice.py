@@ -10,6 +10,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
+from operator import itemgetter
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
 from kernels import paths, split_paths
-from kernels.path_times import OLDEST, plan_for
+from kernels.path_times import OLDEST, basis, candidates, plan_for
 from kernels.paths import PathLaunch, Plan
 from kernels.product import Product, side_by_side
+from reports.text import seconds
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.product.operands import WIDEST_BYTES, Layout, Operand
 from toolkit.product.recipe import (
@@ -95,6 +97,23 @@ def recipe_for(layout: Layout, device: Device, precision: Precision = "fp32") ->
         copies_bytes=(a.copy_bytes(batches), b.copy_bytes(batches), c.copy_bytes(batches)),
         note=note,
     )
+
+
+def explain_choice(product: Product, device: Device, count: int = 3) -> str:
+    """Name the path that computes a product on a device, the next ones, and what that rests on.
+
+    It needs no GPU. A path is written with its parameters and the time that is estimated for it.
+
+    >>> from analysis.devices import find_device
+    >>> print(explain_choice(Product(m=1, n=4096, k=4096), find_device("l4"), count=1))
+    ... # doctest: +ELLIPSIS
+    1x4096x4096 NN on NVIDIA L4: few-rows:1,splits=...
+    estimated by closed forms, ...; no product was timed on NVIDIA L4
+    """
+    found = sorted(candidates(device, product), key=itemgetter(0))[:count]
+    told = [f"{make(product, *rest).label}, {seconds(time_s)}" for time_s, make, rest in found]
+    lines = [f"{product} on {device.name}: {told[0]}", *(f"then {one}" for one in told[1:])]
+    return "\n".join([*lines, basis(device)])
 
 
 def _plan(device: Device, product: Product, precision: Precision) -> tuple[Plan, str]:

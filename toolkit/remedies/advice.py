@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from analysis.records.counters import InstructionCounts
+from analysis.timing.effects import is_of_one_thread
 from analysis.timing.predicted import ALIKE, WAITS, Effect
 from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 
@@ -190,6 +191,12 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
         lambda one: one.space == "local",
     ),
     Effect.IDLE_SMS: _idle,
+    Effect.ONE_THREAD: _said(
+        Effect.ONE_THREAD,
+        "let the threads of a warp share what a single one computes, or compute it before others "
+        "wait for it",
+        is_of_one_thread,
+    ),
     Effect.DIVERGENCE: _said(
         Effect.DIVERGENCE,
         "let all lanes of a warp take the same branch",

@@ -140,7 +140,9 @@ def check_nothing_given(name: str, brought: Mapping[str, object]) -> None:
     """Raise InputError for what a caller gives of what a rung brings itself, or an unknown name."""
     parse_selection(name)
     if given := [option for option, value in brought.items() if value]:
-        raise InputError(f"{name} is a rung, which has its own {text.listing(given)}")
+        raise InputError(
+            f"{name} is a rung, which has its own {text.listing(given)}: leave yours out"
+        )
 
 
 def rung_launch(name: str, shape: str | int | Gemm | None, device: Device | None) -> RungLaunch:

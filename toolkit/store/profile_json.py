@@ -165,11 +165,13 @@ def read_text(path: Path) -> str:
     try:
         return _unpacked(read_file(path), str(path)).decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise RecordError(f"{path}: no such file") from error
+        raise RecordError(f"{path}: {error.strerror}") from error
     except IsADirectoryError as error:
         raise RecordError(f"{path}: it is a folder: give the profile.json in it") from error
     except UnicodeDecodeError as error:
-        raise RecordError(f"{path}: byte {error.start} is not UTF-8: it is not JSON") from error
+        raise RecordError(
+            f"{path}: byte {error.start} is not UTF-8: it is not JSON{_REMEDY}"
+        ) from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or one_line(error)
         raise RecordError(f"{path}: it cannot be read: {reason}") from error
@@ -182,11 +184,13 @@ def _unpacked(data: bytes, where: str) -> bytes:
     try:
         text = unpacker.decompress(data, max_length=MOST_BYTES)
     except lzma.LZMAError as error:
-        raise RecordError(f"{where}: it cannot be unpacked: {one_line(error)}") from error
+        raise RecordError(f"{where}: it cannot be unpacked: {one_line(error)}{_REMEDY}") from error
     if not unpacker.eof and not unpacker.needs_input:
-        raise RecordError(f"{where}: it unpacks to more than any profile has")
+        raise RecordError(f"{where}: it unpacks to more than any profile has{_REMEDY}")
     if not unpacker.eof or unpacker.unused_data:
-        raise RecordError(f"{where}: its compressed data is cut short, or goes on after its end")
+        raise RecordError(
+            f"{where}: its compressed data is cut short, or goes on after its end{_REMEDY}"
+        )
     return text
 
 
@@ -216,7 +220,9 @@ def _parsed(
     except ValidationError as error:
         raise RecordError(f"{where}: {first_problem(error)}{_REMEDY}") from error
     except RecursionError as error:
-        raise RecordError(f"{where}: it is not a profile: it is nested too deeply") from error
+        raise RecordError(
+            f"{where}: it is not a profile: it is nested too deeply{_REMEDY}"
+        ) from error
     except RecordError:
         raise
     except ToolkitError as error:  # what a record refuses itself, such as a shape
@@ -237,11 +243,14 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _check_schema(document: object, where: str, oldest: int, newest: int) -> None:
     if not isinstance(document, dict) or "schema_version" not in document:
         raise RecordError(
-            f"{where}: it is not a profile of this toolkit (it has no schema_version)"
+            f"{where}: it is not a profile of this toolkit (it has no schema_version): give the "
+            "profile.json that `profile` wrote"
         )
     version = document["schema_version"]
     if type(version) is not int or version < 1:
-        raise RecordError(f"{where}: schema_version: it is {_shown(version)}, not 1 or more")
+        raise RecordError(
+            f"{where}: schema_version: it is {_shown(version)}, not 1 or more{_REMEDY}"
+        )
     if version < oldest:
         raise RecordError(
             f"{where}: it was written by an older version (schema {version}, this one reads "

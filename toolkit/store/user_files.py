@@ -12,6 +12,7 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from math import inf
 from pathlib import Path
 
@@ -36,7 +37,10 @@ def read_file(path: str | Path) -> bytes:
 
 def check_regular(path: str | Path, most_bytes: float = inf) -> None:
     """Raise OSError for a path to nothing, a folder, a device or a pipe, or a file too large."""
-    status = Path(path).stat()
+    try:
+        status = Path(path).stat()
+    except FileNotFoundError as error:
+        raise FileNotFoundError(error.errno, _absent(Path(path), error), str(path)) from None
     mode = status.st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -45,6 +49,17 @@ def check_regular(path: str | Path, most_bytes: float = inf) -> None:
         raise OSError(errno.EINVAL, reason, str(path))
     if status.st_size > most_bytes:
         raise _too_large(path, status.st_size, most_bytes)
+
+
+def _absent(path: Path, error: OSError) -> str:
+    """Reason and remedy: the most similar name among the files of the folder, if there is one."""
+    try:
+        stems = [one.stem for one in path.parent.iterdir() if one.suffix == path.suffix]
+    except OSError:
+        stems = []
+    near = get_close_matches(path.stem, stems, 1)
+    remedy = f"did you mean {path.with_stem(near[0])}?" if near else "check the path"
+    return f"{error.strerror}: {remedy}"
 
 
 def _too_large(path: str | Path, size: int, most: float) -> OSError:

@@ -35,7 +35,8 @@ class SweepCache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"cannot write {self.path.parent}: {error.strerror or error}"
+                f"cannot write {self.path.parent}: {error.strerror or error}: give a place that "
+                "can be written"
             ) from None
         if not self.path.exists():
             return None

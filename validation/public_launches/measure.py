@@ -300,8 +300,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif chosen.child:
         child(chosen.cubins, chosen.child, chosen.output, counts=chosen.counts)
     elif chosen.count:
-        names = []
-        for half in HALVES:
+        names = chosen.only or []
+        for half in () if chosen.only else HALVES:
             of_half = [one.name for one in listed(half)]
             names += of_half[:: max(1, len(of_half) // chosen.count)][: chosen.count]
         count(chosen.cubins, names, chosen.output, chosen.limit_s)

@@ -17,7 +17,7 @@ import json
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import Any
@@ -25,7 +25,8 @@ from typing import Any
 from analysis.devices import find_device
 from analysis.errors import ToolkitError
 from analysis.l2_state import L2State
-from analysis.timing.predicted import Explanation, Resource
+from analysis.timing.predicted import WAITS_FOR_LOADS, Effect, Explanation, Predicted, Resource
+from reports.sections.answer import LIMITS, cause_of
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.setup import LaunchSetup
 from validation.public_launches.listed import HALVES, SEED, Half, Listed, listed, measurements
@@ -36,6 +37,22 @@ MISSING = 0.6  # error that a launch without a time counts as
 FACTOR = 1.6
 SHOWN = 10
 BUSY, CLOSE = 60.0, 5.0  # percent of a unit's peak
+ACTIVE = 90.0  # percent of the time for which the SMs are active on average
+MEMORY = frozenset({"long_scoreboard", "lg_throttle"})
+SHARED = frozenset({"short_scoreboard", "mio_throttle"})
+#: Stall reasons of Nsight Compute that show what a cause is.
+WAITS_OF = {
+    **dict.fromkeys((*WAITS_FOR_LOADS, Effect.UNCOALESCED, Effect.LOCAL_MEMORY), MEMORY),
+    **dict.fromkeys((Effect.ATOMICS, Effect.OTHER_BLOCKS), MEMORY | {"membar", "drain"}),
+    Effect.COPIES: MEMORY,
+    **dict.fromkeys((Effect.SHARED_LATENCY, Effect.CONFLICTS), SHARED),
+    Effect.CONSTANTS: SHARED | {"imc_miss"},
+    Effect.BARRIERS: frozenset({"barrier"}),
+    Effect.DEPENDENCES: SHARED | {"wait", "math_pipe_throttle"},  # results of special functions
+    Effect.REGISTER_BANKS: frozenset({"dispatch_stall"}),
+    Effect.FETCH: frozenset({"no_instruction"}),
+    Effect.DIVERGENCE: frozenset({"branch_resolve", "wait"}),
+}
 UNIT_OF = {
     "issue": Resource.ISSUE,
     "FP32": Resource.FP32,
@@ -60,7 +77,13 @@ UNIT_OF = {
 Cell = dict[str, Any]
 
 
-def predicted(one: Listed, cubins: Path, device: str, l2: L2State) -> Cell:
+def predicted(
+    one: Listed,
+    cubins: Path,
+    device: str,
+    l2: L2State,
+    explanation: Explanation = Explanation.NONE,
+) -> Cell:
     """Predicted time of a launch, or the reason why there is none."""
     started, begun = time.perf_counter(), time.process_time()
 
@@ -74,7 +97,7 @@ def predicted(one: Listed, cubins: Path, device: str, l2: L2State) -> Cell:
         blocks="representative",
         limit_s=LIMIT_S / 5,
         advance=advance,
-        explanation=Explanation.NONE,
+        explanation=explanation,
         outputs=False,
         setup=LaunchSetup(symbols=one.symbols()),
     )
@@ -96,12 +119,22 @@ def predicted(one: Listed, cubins: Path, device: str, l2: L2State) -> Cell:
         "bounds_s": {bound.name: bound.time_s for bound in time_of.bounds},
         "uncertainty": found.uncertainty,
         "simulated_in_s": took_s,
-    }
+    } | _named(time_of)
+
+
+def _named(time_of: Predicted) -> Cell:
+    """The cause that the answer names, and whether it says that the launch is at a roof."""
+    if not time_of.costs:
+        return {}
+    cause = cause_of(time_of)
+    at_roof = any(one.is_roof and one.time_s >= LIMITS * time_of.time_s for one in time_of.costs)
+    return {"cause": cause.effect if cause else None, "is_at_roof": at_roof}
 
 
 def cells(half: Half, cubins: Path, asked: L2State | None = None) -> Iterator[Cell]:
-    """Each launch of a half that was measured, predicted."""
+    """Each launch of a half that was measured, predicted; with its cause if it was counted."""
     document = measurements(half)
+    counted = {row["name"] for row in document["counters"]}
     times = {row["name"]: row for row in document["times"]}
     for one in listed(half):
         row = times.get(one.name, {"failed": "not measured"})
@@ -116,7 +149,8 @@ def cells(half: Half, cubins: Path, asked: L2State | None = None) -> Iterator[Ce
             continue
         cell |= {f"measured_{state}_s": row[f"{state}_s"] for state in L2State}
         cell["again_s"] = row["again_s"]
-        yield cell | predicted(one, cubins, document["device"], cell["l2"])
+        how = Explanation.EFFECTS if one.name in counted else Explanation.NONE
+        yield cell | predicted(one, cubins, document["device"], cell["l2"], how)
 
 
 def measured_s(cell: Cell) -> float | None:
@@ -163,38 +197,60 @@ def tables(found: Sequence[Cell]) -> Iterator[str]:
 
 
 def limiters(half: Half, found: Sequence[Cell]) -> Iterator[str]:
-    """Count the launches whose limiter is that of Nsight Compute.
+    """Count the launches of which Nsight Compute says what the prediction says.
 
-    A unit that is busy for BUSY of its peak, or another one within CLOSE, is to be named. Where
-    none is, latency or atomics are to be named, or no unit for as large a share of the time.
+    Where a unit is busy for BUSY of its peak, the busiest unit of the prediction is to be that one,
+    or another one within CLOSE. Where none is, the launch must not be said to be at a roof, and
+    the counters of what warps wait for, or of active SMs, must show the cause that is named.
     """
     counted = {row["name"]: row for row in measurements(half)["counters"]}
     right: dict[bool, list[bool]] = {True: [], False: []}
     wrong = []
     for cell in found:
-        if "predicted_s" not in cell or cell["label"] not in counted:
+        row = counted.get(cell["label"])
+        if "predicted_s" not in cell or row is None:
             continue
-        row = counted[cell["label"]]
         busy: dict[Resource, float] = defaultdict(float)
         for unit, of in UNIT_OF.items():
             busy[of] = max(busy[of], row.get(unit, 0.0))
         most = max(busy.values())
-        limiter, time_s = Resource(cell["limiter"]), cell["predicted_s"]
-        share = 100 * cell["bounds_s"][limiter] / time_s
         is_busy = most >= BUSY
         if is_busy:
-            is_right = busy.get(limiter, 0.0) >= most - CLOSE
+            bounds = {Resource(name): one for name, one in cell["bounds_s"].items()}
+            said = max(bounds.keys() - {Resource.LATENCY}, key=bounds.__getitem__)
+            is_right = busy.get(said, 0.0) >= most - CLOSE
+            counts = " ".join(f"{of} {x:.0f}%" for of, x in busy.items() if x >= most - CLOSE)
+        elif "cause" in cell:
+            said = cell["cause"]
+            is_right = not cell["is_at_roof"] and said is not None and _shows(row, Effect(said))
+            counts = f"{', '.join(_waits(row))}, active SMs {row.get('active SMs', 0.0):.0f}%"
         else:
-            is_right = limiter in (Resource.LATENCY, Resource.ATOMICS) or share < BUSY
+            continue
         right[is_busy].append(is_right)
         if not is_right:
-            names = " ".join(f"{of} {x:.0f}" for of, x in busy.items() if x >= most - CLOSE)
-            wrong.append(f"  {cell['label']}: {limiter} {share:.0f}%, counted {names}%")
+            wrong.append(f"  {cell['label']}: {said}, counted {counts}")
     for is_busy, words in ((True, "a unit is busy"), (False, "no unit is busy")):
         if right[is_busy]:
             told = f"{sum(right[is_busy])} of {len(right[is_busy])}"
-            yield f"where {words} for {BUSY:.0f}% by Nsight Compute, the limiter is right: {told}"
+            yield f"where {words} for {BUSY:.0f}% by Nsight Compute, the prediction agrees: {told}"
     yield from wrong
+
+
+def _waits(row: Mapping[str, float]) -> list[str]:
+    """The two reasons for which warps wait longest."""
+    reasons = {
+        name.removeprefix("stall "): one
+        for name, one in row.items()
+        if name.startswith("stall ") and name != "stall not_selected"
+    }
+    return sorted(reasons, key=lambda name: -reasons[name])[:2]
+
+
+def _shows(row: Mapping[str, float], cause: Effect) -> bool:
+    """Whether counters of a launch show that a cause is among those that cost most."""
+    if cause in (Effect.IDLE_SMS, Effect.BLOCK_START):
+        return row.get("active SMs", 100.0) < ACTIVE
+    return bool(WAITS_OF.get(cause, frozenset()) & set(_waits(row)))
 
 
 def _intervals(known: Sequence[Cell]) -> list[tuple[tuple[float, float], float]]:

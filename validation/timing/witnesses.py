@@ -41,7 +41,7 @@ RESTORED_BYTES = 4 << 20  # arrays up to this size are written anew before each 
 Arguments = list[Any]
 Three = tuple[int, int, int]
 Draw = Callable[[Generator], Arguments]
-i32, f32 = np.int32, np.float32
+i32, f16, f32 = np.int32, np.float16, np.float32
 MI = 1 << 20
 
 
@@ -681,6 +681,72 @@ for n in (20_000, MI):
         lambda g, n: [np.zeros(n, f32), _floats(g, n), f32(1.7), i32(n)],
         n,
         what=f"{n}",
+    )
+
+ARITHMETIC = "halves and doubles"
+for n, terms in ((MI, 256), (4 * MI, 16)):
+    _add(
+        ARITHMETIC,
+        "half_powers",
+        1056,
+        256,
+        lambda g, n, t: [np.zeros(2 * n, f16), g.random(2 * n, f32).astype(f16), i32(n), i32(t)],
+        n,
+        terms,
+        what=f"{n}, {terms} terms",
+    )
+for n, count in ((256 * 132, 4096), (256 * 528, 1024)):
+    _add(
+        ARITHMETIC,
+        "nearest_of_halves",
+        n // 256,
+        256,
+        lambda g, n, c: [
+            np.zeros(n, f32),
+            g.random(8 * n, f32).astype(f16),
+            g.random(8 * c, f32).astype(f16),
+            i32(n),
+            i32(c),
+        ],
+        n,
+        count,
+        what=f"{n} to {count}",
+    )
+for rows, width in ((8192, 128), (4096, 512)):
+    _add(
+        ARITHMETIC,
+        "rows_of_halves",
+        rows // 8,
+        256,
+        lambda g, r, w: [
+            np.zeros(r, f32),
+            g.random(8 * r * w, f32).astype(f16),
+            g.random(8 * w, f32).astype(f16),
+            i32(w),
+        ],
+        rows,
+        width,
+        what=f"{rows} of {8 * width}",
+    )
+for n, terms in ((MI, 128), (4 * MI, 8)):
+    _add(
+        ARITHMETIC,
+        "double_powers",
+        1056,
+        256,
+        lambda g, n, t: [np.zeros(n), g.random(n), i32(n), i32(t)],
+        n,
+        terms,
+        what=f"{n}, {terms} terms",
+    )
+for n in (128 * 132, 128 * 33):
+    _add(
+        ARITHMETIC,
+        "double_bodies",
+        n // 128,
+        128,
+        lambda g, n: [np.zeros(n), g.random(n), i32(n)],
+        n,
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from analysis.devices import DEVICES
 from analysis.hardware.sm_constants import CONSTANTS, NAMES, constants_for
 from analysis.sm import Numbers
+from analysis.traffic.l2 import caches_of
 from benchmarks.constants import PARTS, RULES, SM, recorded_errors
 from benchmarks.timing_tables import table
 from validation import ROOT, recordings
@@ -108,6 +109,13 @@ FROM_RECORDED = {
         1 / (LATER["mix_1_loads_0_stores_512_and_512_mib_s"] * DEVICES["h200"].dram_bytes_per_s),
         0.01,
     ),
+    "fill_share": (
+        2
+        * LATER["mix_1_loads_1_stores_512_and_8_mib_s"]
+        / LATER["mix_0_loads_1_stores_512_and_8_mib_s"]
+        - 1,
+        0.1,
+    ),  # of the bytes of the loop, the time of stores that is left for what is loaded
     "launch_s": (MEASURED["empty_kernel_256_threads_s"], 0.03),
 }
 FROM_RECORDED |= {
@@ -209,6 +217,7 @@ ASSUMED = {
     *("units.CONTROL", "units.UNIFORM", "units.LSU"),
     *("latencies.UNIFORM", "latencies.CONTROL"),
 }
+LEFT_OUT = {"fill_share", "dirty_start_s"}  # where L2 has one partition
 RUN_OF = "python -m toolkit.microbenchmarks --only "
 
 
@@ -236,6 +245,22 @@ def test_what_is_taken_over_says_so_and_is_equal(constants):
 @every_architecture
 def test_a_number_that_nobody_measured_says_so(constants):
     assert {n for n, entry in constants.entries.items() if entry.kind == "not measured"} == ASSUMED
+
+
+@every_architecture
+def test_mechanisms_of_an_l2_of_two_partitions_are_left_out_elsewhere(constants):
+    left = {name: one.value for name, one in constants.entries.items() if one.kind == "left out"}
+    devices = [one for one in DEVICES.values() if one.sm_arch == constants.architecture]
+    partitions = {caches_of(one).partitions for one in devices}
+    assert left == ({} if partitions == {2} else dict.fromkeys(LEFT_OUT, 0))
+
+
+def test_a_dirty_l2_serves_the_first_request_later_by_what_was_measured():
+    cells = recordings.read(RECORDED.with_stem("l2_states_h200"))["cells"]
+    times = {one["kernel"]: one["times_s"] for one in cells if one["mib"] == 1}
+    for kernel in ("reads", "copies", "chains"):
+        later_s = times[kernel]["dirty"] - times[kernel]["clean"]
+        assert HOPPER.dirty_start_s == pytest.approx(later_s, rel=0.05)
 
 
 @pytest.mark.parametrize("name", FROM_RECORDED | FROM_H100)

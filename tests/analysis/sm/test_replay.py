@@ -523,6 +523,8 @@ def test_registers_that_loads_write_take_issue_slots():
     found = ran(table, *[[*unit * 20, 2]] * 32, write_slots=0.5)
     # but for the last ones, which come when everything is over
     assert found.lost["write-back"] == pytest.approx(32 * 20 * 4 / 2, rel=0.02)
+    assert found.written_slots == pytest.approx(32 * 20 * 4 / 2, rel=0.02)
+    assert found.issued + found.written_slots <= 4 * found.clocks
 
 
 # Global memory.

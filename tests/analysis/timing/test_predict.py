@@ -621,3 +621,30 @@ def test_effects_of_short_blocks_are_ranked_by_whole_replays():
     sm = modelled_sm(work(samples=(128,)))
     runs = model_runs(sm, [])
     assert costs.costs_of(runs, sm, [], ranks_briefly=True) == costs.costs_of(runs, sm, [])
+
+
+def test_an_effect_without_which_the_replay_takes_longer_costs_0_with_a_note(monkeypatch):
+    worse = replace(
+        next(one for one in REMOVABLE if one.effect == Effect.FETCH),
+        removed=lambda scene: scene.with_machine(l2_latency=5000),
+        is_present=lambda scene: True,
+        reasons=(),
+        moves_roof=True,
+    )
+    monkeypatch.setattr(costs, "REMOVABLE", (worse,))
+    sm = modelled_sm(work(samples=(512,)))
+    runs = model_runs(sm, [])
+    noted, *rest = costs.costs_of(runs, sm, [])
+    assert (noted.effect, noted.time_s, noted.detail) == (Effect.FETCH, 0.0, costs.LONGER)
+    whole_s = runs.total.clocks / sm.clock_hz + sm.constants.launch_s
+    assert sum(one.time_s for one in rest) == pytest.approx(whole_s)
+
+
+def test_registers_that_loads_write_are_issue_slots():
+    sm = modelled_sm(work(samples=(512,)))
+    runs = model_runs(sm, [])
+    pricing = costs._pricing(runs, sm, [])
+    totals = runs.total
+    assert totals.written_slots > 0
+    issue = pricing.complete.roofs[Effect.OTHER_INSTRUCTIONS]
+    assert issue == pytest.approx((totals.issued + totals.written_slots) / 4)

@@ -1,6 +1,7 @@
 """The figure of all rungs: bars, circles, lines and the row that stands out."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -122,3 +123,29 @@ def test_the_still_drawing_has_the_same_rows(on_gpu):
     assert still.count('class="pt"') == 2 * 6  # at two widths
     assert still.count(">18.3<") == 2
     assert still.count("cuBLAS 26.5") == 2
+
+
+def lines_of(*named):
+    """Rows of a chart of which the lines alone matter: name and rate in TFLOP/s."""
+    return SimpleNamespace(
+        cublas=None, roofs=[(name, 1e12 * rate) for name, rate in named], peak=40e12, rungs=[]
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_narrow", "expected"),
+    [
+        # px of 368: 234 to 350, 86 to 235, and one that begins at its line, 121 to 270
+        (True, [0, 1, 2]),
+        # px of 720: 474 to 590, 301 to 450, 161 to 310
+        (False, [0, 0, 1]),
+    ],
+)
+def test_names_of_lines_stand_in_as_many_rows_as_they_need(is_narrow, expected, monkeypatch):
+    monkeypatch.setattr(ladder, "most", lambda _: 37.4e12)
+    shown = lines_of(("FP32 peak", 35.6), ("1/3 FP16 peak", 23.7), ("1/3 TF32 peak", 11.9))
+    at = ladder.place(14, is_narrow=is_narrow)
+    assert ladder.head_rows(shown, at) == expected
+    assert ladder.begins_at_line("1/3 TF32 peak 11.9", 0.33, at) is is_narrow
+    room_px = ladder.HEAD_PX if is_narrow else 0  # for a third row
+    assert ladder.placed(shown, is_narrow=is_narrow).head_px == at.head_px + room_px

@@ -36,3 +36,15 @@ def test_without_any_time_there_are_no_bars():
     html = page([bare, bare])
     assert "No time is known." in html
     assert "<figure" not in html
+
+
+def test_a_row_names_what_takes_most_time_and_what_is_avoidable():
+    html = page([executed(name).report for name in ("copy", "transpose", "one thread")])
+    rows = re.findall(
+        r'data-l="most time"[^>]*>([^<,]*).*?data-l="largest[^>]*>([^<,]*)', html, re.S
+    )
+    assert rows == [
+        ("DRAM bandwidth", "waiting for DRAM"),  # 8 MB
+        ("launch", "waiting for DRAM"),  # 2 MB; a launch takes 2.7 µs
+        ("launch", "divergent warps"),  # one thread of a warp
+    ]

@@ -334,6 +334,14 @@ def test_a_failed_rung_is_told_on_the_first_screen(on_gpu):
     assert "tiled failed: out of memory." in page_of(failed).texts_of("p")
 
 
+def test_rungs_that_failed_for_one_reason_have_one_sentence(on_gpu):
+    lost = {"status": "failed", "reason": "out of memory", "measured": None}
+    page = page_of(replace(on_gpu, records=tuple(replace(one, **lost) for one in on_gpu.records)))
+    (told,) = [one for one in page.texts_of("p") if "failed: out of memory." in one]
+    assert told.startswith(on_gpu.records[0].label)
+    assert "No rung has a rate at this shape." in page.texts_of("p")
+
+
 def test_rendering_is_pure(on_gpu):
     assert render(on_gpu) == render(on_gpu)
 

@@ -59,3 +59,19 @@ def test_the_rate_stands_below_its_line_near_the_peak():
     low = drawn(rate=1e10)
     line = float(re.search(r'<circle[^>]* cy="([\d.]+)"', low)[1])
     assert baseline_of("RATE", low) < line  # above it, where there is room
+
+
+@pytest.mark.parametrize("rate", [5e10, 2e11, 6e11])
+def test_names_of_roofs_stand_beside_the_points_and_their_names(rate):
+    svg = drawn(rate=rate)
+    points = float(re.search(r'<circle[^>]* cy="([\d.]+)"', svg)[1])
+    names = [float(one[1]) for one in re.finditer(r"translate\([\d.]+ ([\d.]+)\) rotate", svg)]
+    assert len(names) == 4
+    assert all(abs(name - points) > 20 for name in names[:2])
+
+
+def test_the_name_of_a_short_roof_stays_on_it():
+    svg = drawn(rate=3e11, peak=7e11, l2_bytes_per_s=2e14)  # its ridge is near the left end
+    start, end = re.search(r'class="rf" d="M[\d.]+ ([\d.]+)L[\d.]+ ([\d.]+)"', svg).groups()
+    name = float(re.search(r"translate\([\d.]+ ([\d.]+)\) rotate", svg)[1])
+    assert name == pytest.approx(float(start) + 0.6 * (float(end) - float(start)), abs=0.2)

@@ -444,7 +444,10 @@ def test_report_renders_several_launches_on_one_page(folder):
     assert refused("report launch.json other.json") == (
         "other.json is not the record of a launch: give one profile, or launches"
     )
-    assert refused("report launch.json none.json") == "none.json: no such file"
+    assert (
+        refused("report launch.json none.json")
+        == "none.json: No such file or directory: check the path"
+    )
 
 
 def test_report_renders_a_launch_of_an_earlier_version(folder):
@@ -474,7 +477,7 @@ def test_report_renders_a_saved_profile(saved):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "given.json: no such file"),
+        (None, "given.json: No such file or directory: check the path"),
         ("", "given.json: it is not JSON: line 1"),
         ('{"name": "package"}', "given.json: it is not a profile of this toolkit"),
         ('{"schema_version": 99}', "given.json: it was written by a newer version (schema 99"),
@@ -541,7 +544,10 @@ def test_a_recorded_run_of_another_device_is_refused(saved):
 def test_names_are_printed_as_they_are(saved, name):
     result = invoke("report saved.json --html", f"{name}.html")
     assert result.stderr == f"wrote {name}.html\n"
-    assert refused("report", f"{name}.json") == f"{name}.json: no such file"
+    assert (
+        refused("report", f"{name}.json")
+        == f"{name}.json: No such file or directory: check the path"
+    )
 
 
 def test_markup_in_a_profile_is_printed_as_it_is(saved):
@@ -721,7 +727,7 @@ def test_json_is_utf8_whatever_the_locale(saved):
 
 @pytest.mark.exhaustive  # in this process: above
 def test_a_process_refuses_in_one_line():
-    said = "error: absent.json: no such file\n"
+    said = "error: absent.json: No such file or directory: check the path\n"
     assert run(*TOOLKIT, "report", "absent.json") == (1, "", said)
 
 

@@ -49,6 +49,16 @@ DIVERGENT = """extern "C" __global__ void branches(float *y, const float *x) {
         for (int k = 0; k < 200; k++) v = v * 0.99f - 0.5f;
     y[i] = v;
 }"""
+ONE_THREAD = """extern "C" __global__ void recurrence(float *y, const float *x) {
+    __shared__ float part[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    part[threadIdx.x] = x[i];
+    __syncthreads();
+    if (threadIdx.x == 0)
+        for (int k = 1; k < STEPS; k++) part[k] += 0.5f * part[k - 1];
+    __syncthreads();
+    y[i] = part[threadIdx.x];
+}"""
 GEMV = """extern "C" __global__ void gemv(float *y, const float *a, const float *x, int n) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     float sum = 0;
@@ -171,7 +181,18 @@ def test_accidental_fp64_is_at_the_roof_of_conversions():
     assert found.time_s > LAUNCHES["FP64"]().time_s / 2
 
 
+def recurrence(steps):
+    return predicted(ONE_THREAD, 132, 256, (132 * 256, 132 * 256), STEPS=steps)
+
+
+def test_work_of_one_thread_is_not_called_divergence():
+    saved = recurrence(256).time_s - recurrence(1).time_s
+    assert cost(recurrence(256), Effect.ONE_THREAD) == pytest.approx(saved, rel=2 * CLOSE)
+    assert cost(recurrence(256), Effect.DIVERGENCE) == 0
+
+
 def test_divergence_costs_what_whole_warps_save():
     saved = divergent(0).time_s - divergent(5).time_s
     assert cost(divergent(0), Effect.DIVERGENCE) == pytest.approx(saved, rel=2 * CLOSE)
     assert cost(divergent(5), Effect.DIVERGENCE) == 0
+    assert cost(divergent(0), Effect.ONE_THREAD) == 0

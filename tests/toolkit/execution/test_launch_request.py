@@ -42,7 +42,7 @@ def test_a_kernel_takes_no_shape(run, shape):
 )
 def test_a_rung_brings_its_own_launch(run, given, named):
     message = refusal(InputError, run, "tiled", shape=64, **given)
-    assert message == f"tiled is a rung, which has its own {named}"
+    assert message == f"tiled is a rung, which has its own {named}: leave yours out"
 
 
 @pytest.mark.parametrize("run", [simulate, check])

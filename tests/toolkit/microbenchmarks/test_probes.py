@@ -111,6 +111,17 @@ def test_what_is_measured_is_in_the_loop(module, arch):
     } == {}
 
 
+@pytest.mark.parametrize(("pipe", "opcode"), [("plain", "HFMA2 "), ("mma", "HFMA2.MMA ")])
+def test_halves_are_multiplied_on_one_pipe(pipe, opcode):
+    """Compilers take both opcodes in turn."""
+    code = sass(issue, "sm_90")
+    for name in (f"rate_hfma2_{pipe}", f"pair_imad_hfma2_{pipe}"):
+        found = [text for text in loop_of(code[name]) if "HFMA2" in text]
+        assert len(found) in (issue.COUNT, issue.COUNT // 2)
+        assert all(text.startswith(opcode) for text in found), name
+    assert len({text.split()[0] for text in loop_of(code["rate_hfma2"]) if "HFMA2" in text}) == 2
+
+
 @pytest.mark.parametrize("arch", ["sm_90", exhaustive("sm_100")])
 def test_bulk_copies_are_what_is_executed(arch):
     code = sass(bulk, arch)  # of loops around loops: what waits stands behind

@@ -5,8 +5,10 @@ import re
 import pytest
 
 from analysis.devices import find_device
+from kernels.path_times import basis, plan_for
 from kernels.paths import FOLDERS, source_of
-from toolkit.product.choice import recipe_for
+from kernels.product import Product
+from toolkit.product.choice import explain_choice, recipe_for
 from toolkit.product.operands import Layout, Operand
 from validation import ROOT
 
@@ -18,6 +20,16 @@ def test_launches_may_start_early_from_sm_90_on(device, may_start_early):
     one = Operand(9, 9, 9, 1, 0, 16)
     steps = recipe_for(Layout(one, one, one, 1), find_device(device)).steps
     assert [step.waits_itself for step in steps] == [may_start_early]
+
+
+def test_a_choice_is_explained_without_a_gpu():
+    device, product = find_device("l4"), Product(m=1000, n=900, k=70, transpose_b=True)
+    first, *others, last = explain_choice(product, device).splitlines()
+    chosen = plan_for(device, product).label
+    assert first.startswith(f"1000x900x70 NT on NVIDIA L4: {chosen}, ")
+    assert len(others) == 2
+    assert all(one.startswith("then ") and chosen not in one for one in others)
+    assert last == basis(device)
 
 
 PRODUCTS = [path.name for path in sorted((ROOT / "kernels" / FOLDERS[0]).glob("*.cu"))]

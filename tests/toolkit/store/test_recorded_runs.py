@@ -147,7 +147,10 @@ def test_the_command_says_what_it_wrote_or_why_not(source, folder, monkeypatch, 
     monkeypatch.setattr(sys, "argv", ["recorded", str(source)])
     recorded.main()
     assert capsys.readouterr().out == f"wrote {folder / 'h200.json.xz'}\n"
-    for arguments, message in ((["absent"], "error: absent: no such file"), ([], "usage")):
+    for arguments, message in (
+        (["absent"], "error: absent: No such file or directory: check the path"),
+        ([], "usage"),
+    ):
         monkeypatch.setattr(sys, "argv", ["recorded", *arguments])
         with pytest.raises(SystemExit, match=message):
             recorded.main()

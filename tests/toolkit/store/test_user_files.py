@@ -62,3 +62,14 @@ def test_a_link_to_itself_is_no_other_file(folder):
     Path("loop").symlink_to("loop")
     assert same_file("loop", "loop")
     assert not same_file("loop", "a")
+
+
+def test_a_file_that_is_not_there_is_said_with_the_nearest_name(folder):
+    Path("transpose.cu").touch()
+    for asked, remedy in (
+        ("transpos.cu", "did you mean transpose.cu?"),
+        ("a.cu", "check the path"),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            read_file(asked)
+        assert caught.value.strerror == f"No such file or directory: {remedy}"

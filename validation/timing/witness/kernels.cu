@@ -1,5 +1,7 @@
 // Kernels whose time shows one mechanism each. witnesses.py has their launches, recorded/ what a GPU took.
 
+#include <cuda_fp16.h>
+
 typedef unsigned long long u64;
 #define EXPORT extern "C" __global__ void
 #define GRID_STRIDE(i, n) for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += gridDim.x * blockDim.x)
@@ -628,3 +630,85 @@ EXPORT solve_thirds(double *x, const double *lower, const double *upper, int n, 
 }
 
 EXPORT powers(float *out, const float *x, float exponent, int n) { GRID_STRIDE(i, n) out[i] = powf(x[i], exponent); }
+
+// Arithmetic of halves and doubles.
+
+EXPORT half_powers(__half2 *out, const __half2 *x, int n, int terms) {
+    GRID_STRIDE(i, n) {
+        const __half2 at = x[i], next = __hadd2(at, at);
+        __half2 a = at, b = next;
+        for (int k = 0; k < terms; k++) a = __hfma2(a, at, next), b = __hfma2(b, at, at);
+        out[i] = __hadd2(a, b);
+    }
+}
+
+// The squared distance to the nearest of some points of 8 halves, in floats.
+EXPORT nearest_of_halves(float *out, const uint4 *points, const uint4 *others, int n, int count) {
+    __shared__ uint4 part[256];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const uint4 own = points[i < n ? i : 0];
+    float least = 1e30f;
+    for (int first = 0; first < count; first += blockDim.x) {
+        __syncthreads();
+        part[threadIdx.x] = others[first + threadIdx.x];
+        __syncthreads();
+        for (int k = 0; k < blockDim.x; k++) {
+            const uint4 other = part[k];
+            const __half2 *const a = (const __half2 *)&own, *const b = (const __half2 *)&other;
+            float sum = 0;
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const float2 p = __half22float2(a[j]), q = __half22float2(b[j]);
+                sum += (p.x - q.x) * (p.x - q.x) + (p.y - q.y) * (p.y - q.y);
+            }
+            least = fminf(least, sum);
+        }
+    }
+    if (i < n) out[i] = least;
+}
+
+// Rows of halves times a vector, a warp per row; sums in floats.
+EXPORT rows_of_halves(float *out, const uint4 *rows, const uint4 *vector, int width) {
+    const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    float sum = 0;
+    for (int k = lane; k < width; k += 32) {
+        const uint4 x = rows[(size_t)row * width + k], y = vector[k];
+        const __half2 *const a = (const __half2 *)&x, *const b = (const __half2 *)&y;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const float2 p = __half22float2(a[j]), q = __half22float2(b[j]);
+            sum += p.x * q.x + p.y * q.y;
+        }
+    }
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    if (lane == 0) out[row] = sum;
+}
+
+EXPORT double_powers(double *out, const double *x, int n, int terms) {
+    GRID_STRIDE(i, n) {
+        const double at = x[i];
+        double a = at, b = 1;
+        for (int k = 0; k < terms; k++) a = a * at + 0.5, b = b * at - 0.25;
+        out[i] = a + b;
+    }
+}
+
+// Bodies that attract each other, in doubles, with a softened distance to the power -1.5 by Newton's method.
+EXPORT double_bodies(double *out, const double *place, int n) {
+    __shared__ double part[128];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const double own = place[i];
+    double force = 0;
+    for (int first = 0; first < n; first += blockDim.x) {
+        __syncthreads();
+        part[threadIdx.x] = place[first + threadIdx.x];
+        __syncthreads();
+        for (int k = 0; k < blockDim.x; k++) {
+            const double d = part[k] - own, r = d * d + 0.01;
+            double y = rsqrtf((float)r);
+            y = y * (1.5 - 0.5 * r * y * y);
+            force += d * y * y * y;
+        }
+    }
+    out[i] = force;
+}

@@ -1,0 +1,109 @@
+"""What the estimates of the paths' times know: fitted constants, and loop rates of kernels.
+
+Loop rates, the clocks of a phase with one block on an SM and with as many as fit, are what the
+model of an SM predicts for each kernel (`python -m benchmarks.path_rates`). `Constants` are what
+neither they nor sizes know: starts of launches and blocks, rates of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.devices import DEVICES
+
+TIMED_DEVICE = DEVICES["h200"].name  # on which the constants were fitted
+DEFAULT_BANDWIDTH = 3.0e12  # of DRAM in bytes/s, where a device's is not known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constants:
+    """Fitted constants of the time of a path, besides loop rates. Clocks are of an SM.
+
+    `python -m benchmarks.path_constants` fits them on the products of the law with even numbers,
+    and evaluates them on the others (docs/decisions/0138-last-turns-and-ends.md).
+    """
+
+    launch_s: float = 4.38e-08
+    pack_launch_s: float = 9.23e-07  # more than the bytes, of the launch that copies A and B
+    sums_launch_s: float = 4.60e-06  # of the one that adds the sums of splits
+    first_clocks: float = 2350.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 120.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 1000.0
+    store_clocks: float = 0.288  # per element of a tile
+    store_float_clocks: float = 0.0164  # more of them, where rows of C do not begin on 16 bytes
+    #: Of blocks side by side, over the warps that a block has on a scheduler: first copies, and per
+    #: element of a tile last stores, which more warps hide.
+    fill_clocks: float = 505.0
+    exposed_store_clocks: float = 0.0838
+    exposed_float_clocks: float = 0.0779  # more of them, where rows of C do not begin on 16 bytes
+    slice_clocks: float = 0.07  # per element of a tile and slice
+    copy_clocks: float = 0.0229  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0404  # per float that is copied from rows along k
+    #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn. By
+    #: the warps of a scheduler of a full SM, up to two, three and more: the fewer, the more do
+    #: blocks of an SM end together and give their places to as many new ones.
+    last_turn_shares: tuple[float, float, float] = (0.775, 0.151, 0.0381)
+    #: How far blocks that leave schedulers idle slow each other down: 1 as if they shared them.
+    idle_share: float = 0.264
+    ticket_clocks: float = 2570.0
+    ticket_bytes_per_clock: float = 33.0  # of the block that adds the sums of others
+    stream_store_clocks: float = 0.828  # per element of a tile of streamed.cu
+    worker_clocks: float = 14700.0
+    sum_of_worker_clocks: float = 2350.0
+    few_clocks: tuple[float, float] = (2680.0, 2270.0)  # where B is stored along n, and along k
+    few_chunk_clocks: float = 164.0  # of the columns of A that are in shared memory at a time
+    few_read_clocks: float = 1340.0  # of the loads of B that a thread has on their way
+    few_sm_bytes_per_clock: float = 23.8
+    few_row_clocks: tuple[float, float] = (278.0, 375.0)  # per row: its part of A, and its sums
+    few_share_of_peak: float = 0.199
+    few_exposed: float = 0.00838  # share of a block's work that reading does not hide
+    short_clocks: float = 1710.0
+    short_phase_clocks: float = 300.0
+    short_share_of_peak: float = 0.259
+    short_store_clocks: float = 0.0532
+    pack_share: float = 0.843  # of the bandwidth of DRAM
+    dram_share: float = 0.871
+    #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
+    any_rates: tuple[float, ...] = (
+        *(0.885, 0.911, 0.837, 0.884, 0.942, 0.951, 0.862),
+        *(0.942, 0.934, 0.899, 0.868, 0.828, 0.867),
+    )
+    bulk_rates: tuple[float, ...] = (1.02, 1.07, 1.02, 1.04, 1.06)
+    streamed_rates: tuple[float, ...] = (1.12, 1.13)
+
+
+CONSTANTS = Constants()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """Predicted clocks of a phase of an SM's blocks: with one block, and with `blocks` of them."""
+
+    alone: float
+    together: float
+    blocks: int
+
+
+# Predicted for an H200 at 1,980 MHz; clocks hardly depend on the device of an architecture. Those
+# of tiles of any_layout.cu that are older than decision 131 are with the copies before it.
+RATES = {
+    "64x128x16/8x8x1": Rate(alone=1959, together=6637, blocks=4),
+    "128x64x16/8x8x1": Rate(alone=2135, together=6682, blocks=4),
+    "64x64x16/4x8x1": Rate(alone=1463, together=5879, blocks=6),
+    "64x128x16/8x16x1": Rate(alone=3371, together=6308, blocks=4),
+    "96x96x16/12x12x1": Rate(alone=3701, together=6602, blocks=4),
+    "64x96x16/8x12x1": Rate(alone=2516, together=6542, blocks=6),
+    "96x64x16/12x8x1": Rate(alone=2871, together=7626, blocks=6),
+    "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
+    "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
+    "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
+    "64x32x32/8x8x4": Rate(alone=1369, together=4004, blocks=4),
+    "32x32x32/4x8x4": Rate(alone=962, together=3692, blocks=6),
+    "32x32x64/4x8x8": Rate(alone=1426, together=3873, blocks=3),
+    "112x64x64/14x8x4": Rate(alone=4705, together=4705, blocks=1),
+    "128x64x64/8x16x4": Rate(alone=5117, together=5117, blocks=1),
+    "64x64x64/8x16x8": Rate(alone=2880, together=2880, blocks=1),
+    "64x32x64/8x8x8 bulk": Rate(alone=1670, together=1670, blocks=1),
+    "96x48x64/12x12x8": Rate(alone=3097, together=3097, blocks=1),
+}
+STREAMED_SHARES = {8: 0.88, 10: 0.91}  # of the peak, rungs 16 and 18
