@@ -77,7 +77,7 @@ _Row = tuple[int, int, _Ends, _Ends, float, _Loop]
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """What the estimates need of a device and constants, whatever the product."""
+    """Values of a device and its constants that the estimates of any product use."""
 
     sms: int
     clock_hz: float

@@ -64,7 +64,7 @@ TILES = NARROW, SQUARE, WIDE
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds:
-    """How the blocks of a product take its tiles; a cluster has one tile for each of its blocks.
+    """Order in which blocks of a product take tiles; a cluster takes one for each of its blocks.
 
     Tiles fill rounds of all clusters. Those that are left are shared along K.
     """

@@ -111,8 +111,9 @@ def _each(option: str, values: Iterable[str]) -> list[str]:
 class LaunchRecord(AskedLaunch):
     """One launch of `simulate` or `run`.
 
-    `estimates` has the ends of the 95% interval of each counter that is an estimate; None in
-    records of earlier versions. `unseen_share` is the share of blocks that may differ unseen (95%).
+    `estimates` has the ends of the 95% interval, or bounds, of each counter that is an estimate;
+    None in records of earlier versions. `unseen_share` is the share of blocks that may differ
+    unseen (95%).
     `samples_s` are measured times, in the order taken, each of a launch that found L2 as `l2` says.
     """
 

@@ -94,6 +94,13 @@ def test_an_access_of_a_block_that_left_names_both_blocks():
     assert "of shared memory at byte 0 of block (0, 0, 0)" in found.message
 
 
+def test_a_race_in_global_memory_names_the_block_of_each_access():
+    races = check_bug(planted("sum_of_blocks_without_atomics"), "sm_90").findings
+    first, second = races[0].accesses
+    assert f" by thread {first.thread} of block {first.block}, " in races[0].message
+    assert f" by thread {second.thread} of block {second.block}, " in races[0].message
+
+
 def test_a_race_in_a_cluster_names_the_blocks_and_whose_memory_it_is():
     found = check_bug(planted("cluster_store_not_ordered"), "sm_90")
     race = next(x for x in found.findings if x.kind == "RAW")

@@ -49,6 +49,8 @@ class LaunchCounts(ABC):
     check: Check | None = None  # verdict on the product of a rung
     # estimated counters: neither proved nor counted in all blocks
     estimates: Estimates | None = None
+    # least and greatest value of each counter that is known only within bounds
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     uncertainty: str = ""  # text that warns of estimates whose intervals are not narrow
     # instructions of each block of the launch (`core.WORK`); None if unknown
     work: NDArray[Any] | None = None

@@ -66,7 +66,7 @@ def counted_execution(
         cubin=kernel,
         executed_blocks=counts.blocks,
         simulation_s=simulation_s,
-        estimates=found.intervals if found else {},
+        estimates={**(found.intervals if found else {}), **counts.bounds},
         unseen_share=found.unseen_share if found else None,
         uncertainty=counts.uncertainty,
         requests=counts.requests,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from analysis.errors import LaunchError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
+from analysis.records.counters import totals
 from analysis.rounding import Check
 from analysis.traffic.pieces import READ
 from kernels.closed_forms import tiles_of_c
@@ -38,6 +39,7 @@ from toolkit.execution.representatives import agree
 from toolkit.execution.rung_binding import bind_in_place
 from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
 from toolkit.launch.progress import FinishedBlocks
+from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
 from toolkit.rungs.launch import RungLaunch
 from toolkit.rungs.matrices import Matrix, Tile
@@ -46,12 +48,14 @@ from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
 from toolkit.sass.machine import FaultError, Run, one_by_one, run_blocks
 from toolkit.sass.requests import first_requests
+from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated
 
 Counts = NDArray[Any]
 
 # Guarded instructions (corrections of divisions) that may differ between blocks of one kind.
 MOST_GUARDS = 16
+ADDITIONS = ("IADD3", "IADD", "VIADD")  # opcodes of these instructions
 # The limit of instructions stops an endless loop in a rung under development. It is a multiple of
 # the closed forms that no correct rung approaches, plus a minimum for the smallest shapes.
 EXCESS = 32
@@ -129,13 +133,16 @@ class PlanExecutor:
         of_kinds = [counts for counts, *_ in run.groups]
         looked_at = [proof] if proof.checked == plan.blocks else [run, proof]
         found = self._declared(plan, of_kinds, [run], looked_at)
+        executed = [counts for group in run.groups for counts in group]
+        guards = _guards_of_divisions(self.translated.kernel, executed)
+        found = replace(found, bounds=_bounds(self.translated, found.counts, guards))
         if (proof.checked, proof.k) != (plan.blocks, run.k):
             return found
         ((counts,),) = proof.groups
         if not _agree_but_for_guards([found.counts, counts]):  # `counts` include spin-wait polls
             return found
         basis = f"{of_blocks(plan.blocks, plan.blocks)} executed together"
-        return replace(found, counts=counts, blocks=plan.blocks, basis=basis)
+        return replace(found, counts=counts, blocks=plan.blocks, basis=basis, bounds={})
 
     def _declared(
         self,
@@ -355,6 +362,36 @@ def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:
     return (
         agree(without) and differ.sum() <= MOST_GUARDS and not counts[0]["requests"][differ].any()
     )
+
+
+def _guards_of_divisions(kernel: Kernel, counts: Sequence[Counts]) -> NDArray[np.int64]:
+    """Numbers of the instructions that correct quotients in some blocks of a kind only.
+
+    They are guarded integer additions whose guards are not true equally often in all executed
+    blocks. `counts`: those of the executed blocks.
+    """
+    lanes, true = (np.array([one[name] for one in counts]) for name in ("threads", "predicated"))
+    share = true / np.maximum(lanes, 1)
+    differs = np.where(lanes, share, 0).max(axis=0) > np.where(lanes, share, 1).min(axis=0)
+    return np.array(
+        [
+            number
+            for number in np.flatnonzero(differs).tolist()
+            if kernel.instructions[number].guard and kernel.instructions[number].opcode in ADDITIONS
+        ],
+        dtype=np.int64,
+    )
+
+
+def _bounds(
+    translated: Translated, counts: Counts, guards: NDArray[np.int64]
+) -> Mapping[str, tuple[float, float]]:
+    """Least and greatest value of each counter that depends on the guards of some instructions."""
+    never, always = counts.copy(), counts.copy()
+    never["predicated"][guards] = 0
+    always["predicated"][guards] = counts["threads"][guards]
+    least, greatest = (totals(instruction_counts(translated, one)) for one in (never, always))
+    return {name: (least[name], greatest[name]) for name in least if least[name] < greatest[name]}
 
 
 def affine(counts: Mapping[int, Counts], k: int) -> Counts | None:

@@ -112,8 +112,8 @@ class Execution:
     cubin: Kernel | None = field(default=None, repr=False)  #: the machine code that ran
     executed_blocks: int | None = None  #: number of blocks that a simulation executed
     simulation_s: float | None = None  #: wall time of their execution
-    #: ends of the 95% interval of each counter that is an estimate; all other counters are equal to
-    #: those of an execution of all blocks
+    #: ends of the 95% interval, or bounds, of each counter that is an estimate; all other counters
+    #: are equal to those of an execution of all blocks
     estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     #: largest share of blocks that may differ unseen (95%)
     unseen_share: float | None = None

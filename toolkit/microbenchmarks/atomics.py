@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.global_memory import MIB, Memory
 from toolkit.microbenchmarks.probe import Probe
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 COUNT = 8
 
@@ -42,7 +42,7 @@ SHARED = _additions(
 PROBES = (GLOBAL, SHARED)
 
 
-def _latency(bench: Bench, probe: Probe, ways: int = 1) -> Measured:
+def _latency(bench: Bench, probe: Probe, ways: int = 1) -> Median:
     """Latency for one warp whose lanes add in groups of `ways` at one address each."""
     bench.place([4 * (lane // ways) for lane in range(32)])
     return bench.per_instruction(probe, 1, memory=bench.shared(Memory).zero(MIB), repeats=5)

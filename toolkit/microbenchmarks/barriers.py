@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Probe
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 COUNT = 32
 BARRIERS = Probe(
@@ -16,7 +16,7 @@ BARRIERS = Probe(
 PROBES = (BARRIERS,)
 
 
-def _barrier(bench: Bench, on: tuple[int, int]) -> Measured:
+def _barrier(bench: Bench, on: tuple[int, int]) -> Median:
     """`on` are the warps of a block, and the blocks of each SM."""
     warps, per_sm = on
     blocks = 1 if per_sm == 1 else per_sm * bench.device.sm_count

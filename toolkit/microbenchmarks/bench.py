@@ -17,7 +17,7 @@ from toolkit.gpu.nvcc import nvcc_version
 from toolkit.machine_code.compile import compile_cubin, compiler_version
 from toolkit.machine_code.patching import rewritten
 from toolkit.microbenchmarks.probe import Probe
-from toolkit.microbenchmarks.record import Measured
+from toolkit.microbenchmarks.record import Median
 
 LANES = 32
 OFFSETS = 2048  # ints that a probe may read; those that are not given are zero
@@ -157,7 +157,7 @@ class Bench:
         repeats: int = REPEATS,
         first: Callable[[], None] = lambda: None,
         **how: Any,
-    ) -> Measured:
+    ) -> Median:
         """Cycles per round: of a block between `few` and `many` rounds; the median over blocks.
 
         `first` is called before each launch.
@@ -170,17 +170,17 @@ class Bench:
                 clocks = self.clocks(probe, warps=warps, blocks=blocks, rounds=rounds, **how)
                 spans.append(np.median(clocks.spans))
             samples.append(float(spans[1] - spans[0]) / (many - few))
-        return Measured.of(samples[1:])  # the first warms the instruction caches
+        return Median.of(samples[1:])  # the first warms the instruction caches
 
     def per_instruction(
         self, probe: Probe, number: int, *, schedulers: int = 1, **how: Any
-    ) -> Measured:
+    ) -> Median:
         """Cycles per instruction of the probe, with so many warps on each scheduler, or on the SM
         where `schedulers` is 1."""
         cycles = self.cycles(probe, warps=schedulers * number, **how)
         return cycles.scaled(1 / (number * probe.count))
 
-    def by_warps(self, probe: Probe, numbers: Sequence[int], **how: Any) -> dict[int, Measured]:
+    def by_warps(self, probe: Probe, numbers: Sequence[int], **how: Any) -> dict[int, Median]:
         """The same by the number of warps."""
         return {number: self.per_instruction(probe, number, **how) for number in numbers}
 
@@ -188,9 +188,9 @@ class Bench:
         """Blocks for "one_sm", or a block each for "all_sms"."""
         return self.device.sm_count if on == ALL_SMS else 1
 
-    def seconds(self, launch: Callable[[], None], *, repeats: int = REPEATS) -> Measured:
+    def seconds(self, launch: Callable[[], None], *, repeats: int = REPEATS) -> Median:
         """The time of a launch between two events."""
-        return Measured.of([self.gpu.timer.time(launch, l2=L2State.WARM) for _ in range(repeats)])
+        return Median.of([self.gpu.timer.time(launch, l2=L2State.WARM) for _ in range(repeats)])
 
     def clock_hz(self) -> float:
         """The SM clock that is held while one SM is busy."""

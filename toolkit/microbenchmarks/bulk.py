@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.microbenchmarks.bench import WHERE, Bench
 from toolkit.microbenchmarks.probe import Probe
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 COUNT = 8  # of copies, or of phases, per round
 SIZES = (128, 1024, 4096, 16_384)  # bytes of a copy
@@ -64,11 +64,11 @@ COPIES = {(size, flight): _copies(size, flight) for size in SIZES for flight in 
 PROBES = (PHASES, *COPIES.values())
 
 
-def _phase(bench: Bench, warps: int) -> Measured:
+def _phase(bench: Bench, warps: int) -> Median:
     return bench.cycles(PHASES, warps=warps).scaled(1 / COUNT)
 
 
-def _copy(bench: Bench, size: int, flight: int, on: str) -> Measured:
+def _copy(bench: Bench, size: int, flight: int, on: str) -> Median:
     return bench.cycles(
         COPIES[size, flight],
         warps=1,

@@ -15,7 +15,7 @@ import numpy as np
 from analysis.geometry import Geometry
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 from toolkit.microbenchmarks.warpgroup import BEGIN, COMMIT, product, wait
 
 PROBES: tuple[Probe, ...] = ()
@@ -73,7 +73,7 @@ class RandomWords:
         self.out = bench.gpu.allocate(24 * bench.device.sm_count)
 
 
-def _clock(bench: Bench, name: str, seconds: float) -> Measured:
+def _clock(bench: Bench, name: str, seconds: float) -> Median:
     load, words = LOADS[name], bench.shared(RandomWords)
     kernel = bench.kernel(SOURCE, "load", suffix="a", KIND=load.kind)
     launch = kernel.prepared(
@@ -94,7 +94,7 @@ def _clock(bench: Bench, name: str, seconds: float) -> Measured:
         noted = bench.noted(name, launch, words.out, (bench.device.sm_count, 3))
         clocks.append(float(np.median(noted[:, 0] / noted[:, 1]) * 1e9))
         busy.append(float(np.median(noted[:, 2] * load.tensor_clocks / noted[:, 0])))
-    return Measured.of(clocks, clock_hz_of_each=clocks, tensor_share=float(np.median(busy)))
+    return Median.of(clocks, clock_hz_of_each=clocks, tensor_share=float(np.median(busy)))
 
 
 BENCHMARKS = (

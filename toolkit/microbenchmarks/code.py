@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from toolkit.microbenchmarks.bench import SCHEDULERS, WHERE, Bench
 from toolkit.microbenchmarks.probe import MULTIPLY_ADD, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured, each, values
+from toolkit.microbenchmarks.record import Benchmark, Median, each, values
 
 KIB = 1024
 INSTRUCTION_BYTES, LINE_BYTES = 16, 128
@@ -50,7 +50,7 @@ LOOPS |= {(kib, jumps): _with_jumps(_probe(kib), jumps) for kib, jumps in JUMPIN
 PROBES = tuple(LOOPS.values())
 
 
-def _measure(bench: Bench, of: Probe, on: str) -> Measured:
+def _measure(bench: Bench, of: Probe, on: str) -> Median:
     how = {"schedulers": SCHEDULERS, "blocks": bench.blocks(on), "few": FEW, "many": MANY}
     found = {
         # of all warps of a scheduler

@@ -11,7 +11,7 @@ from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import FEW, MANY, ONE_SM, REPEATS, SCHEDULERS, WHERE, Bench
 from toolkit.microbenchmarks.global_memory import MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("contention.cu")
@@ -74,11 +74,11 @@ def _per_operation(bench: Bench, kind: str, pattern: str) -> float:
     return (many - few) / (REQUESTS[1] - REQUESTS[0]) / _requests(bench) / operations
 
 
-def _operation(bench: Bench, kind: str, pattern: str) -> Measured:
-    return Measured.of([_per_operation(bench, kind, pattern) for _ in range(3)])
+def _operation(bench: Bench, kind: str, pattern: str) -> Median:
+    return Median.of([_per_operation(bench, kind, pattern) for _ in range(3)])
 
 
-def _walk(bench: Bench) -> Measured:
+def _walk(bench: Bench) -> Median:
     """Lines at which L2 works at a time, if all warps add to `LINES` lines in the same order."""
     rows = [[PITCH * line + 4 * lane for lane in range(WARP_SIZE)] for line in range(LINES)]
     of_a_line = 4 * _per_operation(bench, "f32", "line")
@@ -91,11 +91,11 @@ def _walk(bench: Bench) -> Measured:
         )
         return serial / (walk - empty)
 
-    found = Measured.of([busy(0) for _ in range(REPEATS)])
+    found = Median.of([busy(0) for _ in range(REPEATS)])
     return found.with_detail(lines_if_warps_begin_anywhere=busy(1))
 
 
-def _slice_bytes(bench: Bench) -> Measured:
+def _slice_bytes(bench: Bench) -> Median:
     """Bytes of L2 per slice. Two addresses are of one slice if additions to both take longer."""
     generator = np.random.default_rng(0)
     places = GRANULE * generator.permutation(PLACES_BYTES // GRANULE)
@@ -112,10 +112,10 @@ def _slice_bytes(bench: Bench) -> Measured:
         since = 0 if is_new else since + 1
         if since == IN_A_ROW:
             break
-    return Measured.of([bench.device.l2_bytes / len(known)], slices=len(known))
+    return Median.of([bench.device.l2_bytes / len(known)], slices=len(known))
 
 
-def _clocks(bench: Bench, words: int, chains: int, warps: int, idle: int = 0) -> Measured:
+def _clocks(bench: Bench, words: int, chains: int, warps: int, idle: int = 0) -> Median:
     """Clocks of a load of so many words, in the warps of which none has a bit of `idle`."""
     kernel = bench.kernel(SOURCE, "load", KIND=0, CHAINS=chains)
     offsets = bench.gpu.upload(np.arange(WARP_SIZE, dtype=np.int32) % words)
@@ -131,18 +131,18 @@ def _clocks(bench: Bench, words: int, chains: int, warps: int, idle: int = 0) ->
     samples = [
         (clocks(MANY) - clocks(FEW)) / (MANY - FEW) / (8 * chains) for _ in range(REPEATS + 1)
     ]
-    return Measured.of(samples[1:])
+    return Median.of(samples[1:])
 
 
-def _latency(bench: Bench, words: int) -> Measured:
+def _latency(bench: Bench, words: int) -> Median:
     return _clocks(bench, words, 1, 1)
 
 
-def _rate(bench: Bench, words: int) -> Measured:
+def _rate(bench: Bench, words: int) -> Median:
     return _clocks(bench, words, 4, 32).scaled(1 / 32)
 
 
-def _rate_of_one(bench: Bench, words: int) -> Measured:
+def _rate_of_one(bench: Bench, words: int) -> Median:
     idle = SCHEDULERS - 1
     return _clocks(bench, words, 4, 32, idle).scaled(SCHEDULERS / 32)
 
@@ -160,17 +160,17 @@ def _of_rounds(bench: Bench, entry: str, geometry: Geometry, *arguments: int) ->
     return [(clocks(MANY) - clocks(FEW)) / (MANY - FEW) for _ in range(REPEATS + 1)][1:]
 
 
-def _miss_latency(bench: Bench) -> Measured:
+def _miss_latency(bench: Bench) -> Median:
     """Clocks that a load takes longer where its line is not in the cache of the SM."""
     alone = Geometry.of(1, 1)
     few, many = (_of_rounds(bench, "walk", alone, size) for size in (CACHED, WALKED))
-    return Measured.of(many).less(median(few)).scaled(1 / 8)
+    return Median.of(many).less(median(few)).scaled(1 / 8)
 
 
-def _line_rate(bench: Bench, where: str) -> Measured:
+def _line_rate(bench: Bench, where: str) -> Median:
     blocks = 1 if where == ONE_SM else bench.device.sm_count
     found = _of_rounds(bench, "lines", Geometry.of(blocks, WARP_SIZE * WARPS))
-    return Measured.of(found).scaled(1 / (8 * WARPS * WARP_SIZE))
+    return Median.of(found).scaled(1 / (8 * WARPS * WARP_SIZE))
 
 
 # Bytes that stay in the SM's cache of constants, and bytes that do not, which the first rounds

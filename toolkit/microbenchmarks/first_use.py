@@ -12,14 +12,14 @@ from analysis.l2_state import L2State
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.global_memory import MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Benchmark, Measured, each
+from toolkit.microbenchmarks.record import Benchmark, Median, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("first_use.cu")
 SAMPLES = 11
 
 
-def _short(bench: Bench, what: str, count: int, blocks: int, threads: int) -> Measured:
+def _short(bench: Bench, what: str, count: int, blocks: int, threads: int) -> Median:
     """Seconds after a dirty L2; the other states in detail."""
     memory = bench.shared(Memory)
     parameters = count if what == "read_parameters" else 1
@@ -35,7 +35,7 @@ def _short(bench: Bench, what: str, count: int, blocks: int, threads: int) -> Me
     found = {
         state: [bench.gpu.timer.time(launch, l2=state) for _ in range(SAMPLES)] for state in L2State
     }
-    return Measured.of(
+    return Median.of(
         found[L2State.DIRTY], **{f"{state}_s": median(times) for state, times in found.items()}
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 from analysis.geometry import Geometry
 from toolkit.microbenchmarks.bench import ALL_SMS, WHERE, Bench
 from toolkit.microbenchmarks.probe import Probe, text, vector
-from toolkit.microbenchmarks.record import Measured, each, values
+from toolkit.microbenchmarks.record import Median, each, values
 
 KIB, MIB = 1 << 10, 1 << 20
 LINE_BYTES = 128
@@ -181,12 +181,12 @@ def _place(bench: Bench, pattern: Sequence[int] = (), region: int = 0, mask: int
     bench.place(offsets)
 
 
-def _l1_latency(bench: Bench) -> Measured:
+def _l1_latency(bench: Bench) -> Median:
     _place(bench)
     return bench.per_instruction(CHASES["ca"], 1, memory=_memory(bench).link(1, 0))
 
 
-def _l2_latency(bench: Bench) -> Measured:
+def _l2_latency(bench: Bench) -> Median:
     """Median latency over all SMs; the detail has the value of each."""
     lines = 4 * MIB // LINE_BYTES
     _place(bench, mask=4 * MIB - LINE_BYTES)
@@ -201,12 +201,12 @@ def _l2_latency(bench: Bench) -> Measured:
         per_sm.append((long - short) / (64 * STEPS))
     middle = np.median(per_sm, axis=0)
     alone = bench.per_instruction(CHASES["cg"], 1, memory=memory)
-    return Measured.of(
+    return Median.of(
         middle.tolist(), one_block_alone=alone.value, per_block=np.round(middle, 1).tolist()
     )
 
 
-def _l2_lines(bench: Bench) -> Measured:
+def _l2_lines(bench: Bench) -> Median:
     """Latencies of single loads of single lines: near and far lines are two clusters."""
     lines, pitch = 128, 4096 + LINE_BYTES
     memory = _memory(bench).zero(lines * pitch)
@@ -220,10 +220,10 @@ def _l2_lines(bench: Bench) -> Measured:
     runs = [bench.noted("line_latencies", once, out, (blocks, lines)) for _ in range(6)]
     cycles = np.median(runs[1:], axis=0).astype(int)
     deciles = np.percentile(cycles, range(0, 101, 10)).tolist()
-    return Measured.of(cycles.ravel().tolist(), deciles=deciles)
+    return Median.of(cycles.ravel().tolist(), deciles=deciles)
 
 
-def _dram_latency(bench: Bench, mib: int) -> Measured:
+def _dram_latency(bench: Bench, mib: int) -> Median:
     memory = _memory(bench)
     size = min(mib * MIB, memory.bytes // 2)
     _place(bench, mask=size - LINE_BYTES)
@@ -233,7 +233,7 @@ def _dram_latency(bench: Bench, mib: int) -> Measured:
     return found.with_detail(region_bytes=size)
 
 
-def _l1_rate(bench: Bench, lanes: tuple[int, int]) -> Measured:
+def _l1_rate(bench: Bench, lanes: tuple[int, int]) -> Median:
     """`lanes` are the bits of each, and the rows that they are in."""
     width, rows = lanes[0] // 8, lanes[1]
     row, column = np.divmod(np.arange(32), 32 // rows)
@@ -244,14 +244,14 @@ def _l1_rate(bench: Bench, lanes: tuple[int, int]) -> Measured:
 
 def _streams(
     bench: Bench, key: tuple[str, int], warps: Sequence[int], blocks: int = 1, repeats: int = 3
-) -> dict[int, Measured]:
+) -> dict[int, Median]:
     """Cycles per request and SM of a stream that finds everything in L2, by warps."""
     _place(bench, region=64 * KIB, mask=L2_REGION_BYTES - 1)
     memory = _memory(bench).buffer
     return bench.by_warps(STREAMS[key], warps, blocks=blocks, memory=memory, repeats=repeats)
 
 
-def _inverse(measured: Measured, request_bytes: int) -> Measured:
+def _inverse(measured: Median, request_bytes: int) -> Median:
     """Cycles per request as bytes per cycle."""
     return replace(
         measured,
@@ -261,19 +261,19 @@ def _inverse(measured: Measured, request_bytes: int) -> Measured:
     )
 
 
-def _l2_bandwidth(bench: Bench, bits: int, on: str) -> Measured:
+def _l2_bandwidth(bench: Bench, bits: int, on: str) -> Median:
     _memory(bench).zero(2 * L2_REGION_BYTES)
     blocks, key = bench.blocks(on), ("cg", bits // 8)
     return _inverse(_streams(bench, key, [32], blocks, 5)[32], 4 * bits)
 
 
-def _missing(bench: Bench, bits: int, on: str) -> Measured:
+def _missing(bench: Bench, bits: int, on: str) -> Median:
     _memory(bench).zero(2 * L2_REGION_BYTES)
     found = _streams(bench, ("ca", bits // 8), (1, 2, 4, 8, 16, 32), bench.blocks(on))
     return found[32].with_detail(cycles_by_warps=values(found))
 
 
-def _store_rate(bench: Bench, name: str, on: str) -> Measured:
+def _store_rate(bench: Bench, name: str, on: str) -> Median:
     _place(bench)
     blocks = bench.blocks(on)
     most = 8 if on == ALL_SMS and name == "stg_32_lines" else 32  # L2 holds what is written
@@ -287,7 +287,7 @@ def _store_rate(bench: Bench, name: str, on: str) -> Measured:
     return result
 
 
-def _dram_bandwidth(bench: Bench) -> Measured:
+def _dram_bandwidth(bench: Bench) -> Median:
     memory = _memory(bench)
     buffer, half = memory.zero(), memory.bytes // 2
     arguments = [int(buffer) + half, buffer, np.uint64(half // 16)]

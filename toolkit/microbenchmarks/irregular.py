@@ -10,7 +10,7 @@ from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import WHERE, Bench
 from toolkit.microbenchmarks.global_memory import KIB, LINE_BYTES, MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("irregular.cu")
@@ -29,7 +29,7 @@ def _launch(bench: Bench, name: str, arguments: list[object], **macros: int) -> 
     return bench.seconds(kernel.prepared(geometry, arguments), repeats=3).value
 
 
-def _gather(bench: Bench, shape: tuple[int, int], mib: int) -> Measured:
+def _gather(bench: Bench, shape: tuple[int, int], mib: int) -> Median:
     """Cycles per line and SM."""
     lines, sectors = shape
     memory = bench.shared(Memory)
@@ -41,10 +41,10 @@ def _gather(bench: Bench, shape: tuple[int, int], mib: int) -> Measured:
 
     asked = (TIMES[1] - TIMES[0]) * LOADS * BLOCKS_PER_SM * THREADS // WARP_SIZE * lines
     found = [(seconds(TIMES[1]) - seconds(TIMES[0])) / asked for _ in range(3)]
-    return Measured.of(found).scaled(bench.clock_hz())
+    return Median.of(found).scaled(bench.clock_hz())
 
 
-def _store(bench: Bench, width: int, pitch: int, mib: int, order: str, reads: int = 0) -> Measured:
+def _store(bench: Bench, width: int, pitch: int, mib: int, order: str, reads: int = 0) -> Median:
     """Cycles per piece and SM."""
     memory = bench.shared(Memory)
     pieces = min(mib * MIB, memory.bytes) // pitch
@@ -56,10 +56,10 @@ def _store(bench: Bench, width: int, pitch: int, mib: int, order: str, reads: in
 
     half = pieces // 2
     found = [(seconds(pieces) - seconds(half)) / (pieces - half) for _ in range(3)]
-    return Measured.of(found).scaled(bench.clock_hz() * bench.device.sm_count)
+    return Median.of(found).scaled(bench.clock_hz() * bench.device.sm_count)
 
 
-def _reuse(bench: Bench, kib: int) -> Measured:
+def _reuse(bench: Bench, kib: int) -> Median:
     """Fraction of the lines that hit L1 in the last pass; all passes and groups in detail."""
     lines = kib * KIB // LINE_BYTES
     memory = bench.shared(Memory)
@@ -70,7 +70,7 @@ def _reuse(bench: Bench, kib: int) -> Measured:
     launch = kernel.prepared(Geometry.of(1, WARP_SIZE), arguments)
     hits = bench.noted("reuse", launch, out, (PASSES, lines // WARP_SIZE)) / WARP_SIZE
     by_pass = hits.mean(axis=1)
-    return Measured.of(
+    return Median.of(
         by_pass[1:].tolist(),
         hits_by_pass=np.round(by_pass, 4).tolist(),
         hits_by_group_in_second_pass=np.round(hits[1], 2).tolist(),
@@ -78,7 +78,7 @@ def _reuse(bench: Bench, kib: int) -> Measured:
     )
 
 
-def _pending(bench: Bench, shape: tuple[int, int], warps: int, mib: int, on: str) -> Measured:
+def _pending(bench: Bench, shape: tuple[int, int], warps: int, mib: int, on: str) -> Median:
     """Cycles per load and SM."""
     loads, same = shape
     memory = bench.shared(Memory)
@@ -98,10 +98,10 @@ def _pending(bench: Bench, shape: tuple[int, int], warps: int, mib: int, on: str
     few, many = 4, 20
     clocks(many)
     found = [(clocks(many) - clocks(few)) / ((many - few) * loads * warps) for _ in range(5)]
-    return Measured.of(found)
+    return Median.of(found)
 
 
-def _after_store(bench: Bench, apart: int, behind: int) -> Measured:
+def _after_store(bench: Bench, apart: int, behind: int) -> Median:
     memory = bench.shared(Memory)
     memory.zero(4 * MIB)
     out = bench.gpu.allocate(8)
@@ -112,10 +112,10 @@ def _after_store(bench: Bench, apart: int, behind: int) -> Measured:
         launch = kernel.prepared(Geometry.of(1, WARP_SIZE), arguments)
         return int(bench.noted("load_after_store", launch, out, (1,))[0])
 
-    return Measured.of([(clocks(320) - clocks(64)) / 256 for _ in range(5)])
+    return Median.of([(clocks(320) - clocks(64)) / 256 for _ in range(5)])
 
 
-def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Measured:
+def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Median:
     """Cycles of a load that hits L1; the most of all SMs in detail."""
     memory = bench.shared(Memory)
     memory.zero()
@@ -134,7 +134,7 @@ def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Measured
         return bench.noted("hits_beside_misses", launch, out, (blocks,))
 
     found = [np.median(clocks(320) - clocks(64)) / 256 for _ in range(5)]
-    return Measured.of([float(one) for one in found])
+    return Median.of([float(one) for one in found])
 
 
 BENCHMARKS = (

@@ -9,7 +9,7 @@ from functools import partial
 from toolkit.machine_code.patching import opcode
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import MULTIPLY_ADD, Op, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured, each, values
+from toolkit.microbenchmarks.record import Benchmark, Median, each, values
 
 COUNT = 256  # per round: the loop's own three instructions are about 1%
 CHAINS = 4
@@ -166,7 +166,7 @@ EMPTY = Probe(
 PROBES = (*RATES.values(), *CHAINED.values(), *BESIDE.values(), JUMP, SPLIT, EMPTY)
 
 
-def _rate(bench: Bench, probe: Probe) -> Measured:
+def _rate(bench: Bench, probe: Probe) -> Median:
     """Cycles per warp instruction and scheduler, at most warps; the others as detail."""
     bench.place()
     found = bench.by_warps(probe, WARPS_PER_SCHEDULER, schedulers=SCHEDULERS)
@@ -174,7 +174,7 @@ def _rate(bench: Bench, probe: Probe) -> Measured:
     return found[WARPS_PER_SCHEDULER[-1]].with_detail(cycles_by_warps_per_scheduler=by_warps)
 
 
-def _chain(bench: Bench, probe: Probe) -> Measured:
+def _chain(bench: Bench, probe: Probe) -> Median:
     bench.place()
     more = bench.by_warps(probe, (2, 4), schedulers=SCHEDULERS, repeats=3)
     found = bench.per_instruction(probe, 1)

@@ -11,7 +11,7 @@ from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.global_memory import KIB, MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("l2_sharing.cu")
@@ -34,7 +34,7 @@ def _rate(
     is_apart: bool = False,
     threads: int = 1024,
     region: int = REGION_BYTES,
-) -> Measured:
+) -> Median:
     """Bytes per clock that an SM reads: the median of the SMs."""
     sms = bench.device.sm_count
     groups = sms // sharers
@@ -61,7 +61,7 @@ def _rate(
         (MANY_BYTES - FEW_BYTES) / (clocks(MANY_BYTES) - clocks(FEW_BYTES))
         for _ in range(REPEATS + 1)
     ]
-    return Measured.of(samples[1:])
+    return Median.of(samples[1:])
 
 
 UNIT = "bytes per cycle and SM"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from analysis.geometry import Geometry
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 SOURCE = text("launch.cu")
 PROBES: tuple[Probe, ...] = ()
@@ -19,7 +19,7 @@ WAVES = 16  # waves in the benchmark of turnover
 EMPTY_PER_SM = 100, 500  # blocks: the difference between the two has no start
 
 
-def _empty(bench: Bench, threads: int) -> Measured:
+def _empty(bench: Bench, threads: int) -> Median:
     kernel = bench.kernel(SOURCE, "nothing")
     launch = kernel.prepared(Geometry.of(1, threads), [np.int32(0)])
     return bench.seconds(launch, repeats=15)
@@ -39,7 +39,7 @@ def _by_sm(
     return np.split(rows, np.flatnonzero(np.diff(rows[:, SM])) + 1)
 
 
-def _gap(bench: Bench, threads: int) -> Measured:
+def _gap(bench: Bench, threads: int) -> Median:
     """Cycles from a block's last clock to the first clock of its successor; one block per SM."""
     dynamic = bench.device.shared_bytes_per_block_optin - 1024
     gaps: list[int] = []
@@ -48,22 +48,22 @@ def _gap(bench: Bench, threads: int) -> Measured:
         between = own[1:, BEGIN] - own[:-1, END]
         overlaps += int(np.count_nonzero(between < 0))
         gaps += between[between >= 0].tolist()
-    return Measured.of(
+    return Median.of(
         gaps, overlaps=overlaps, deciles=np.percentile(gaps, range(0, 101, 10)).tolist()
     )
 
 
-def _turnover(bench: Bench, threads: int) -> Measured:
+def _turnover(bench: Bench, threads: int) -> Median:
     """Cycles per block and SM of a long grid of blocks of `BLOCK_CYCLES`, above those."""
     per_sm = min(bench.device.max_threads_per_sm // threads, bench.device.max_blocks_per_sm)
     per_block = []
     for own in _by_sm(bench, WAVES * per_sm * bench.device.sm_count, threads, BLOCK_CYCLES):
         busy = int(own[:, END].max() - own[0, BEGIN])
         per_block.append(busy * per_sm / len(own) - BLOCK_CYCLES)
-    return Measured.of(per_block, blocks_per_sm=per_sm)
+    return Median.of(per_block, blocks_per_sm=per_sm)
 
 
-def _empty_blocks(bench: Bench, threads: int) -> Measured:
+def _empty_blocks(bench: Bench, threads: int) -> Median:
     """Seconds per block of a long grid of blocks without work."""
     kernel = bench.kernel(SOURCE, "nothing")
 
@@ -73,7 +73,7 @@ def _empty_blocks(bench: Bench, threads: int) -> Measured:
 
     few, many = EMPTY_PER_SM
     found = [(seconds(many) - seconds(few)) / (many - few) for _ in range(3)]
-    return Measured.of(found).scaled(1 / bench.device.sm_count)
+    return Median.of(found).scaled(1 / bench.device.sm_count)
 
 
 BENCHMARKS = (

@@ -8,7 +8,7 @@ from analysis.geometry import Geometry
 from toolkit.microbenchmarks.bench import LANES, Bench
 from toolkit.microbenchmarks.global_memory import KIB, LINE_BYTES, MIB
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("mixes.cu")
@@ -19,7 +19,7 @@ MIX = {"LOADS": 1, "STORES": 1}  # macros of `mix`
 MOVED = 512 * MIB  # bytes by which two launches differ
 
 
-class Regions:
+class MixBuffers:
     """A region to load from, and one to store to."""
 
     def __init__(self, bench: Bench) -> None:
@@ -28,12 +28,12 @@ class Regions:
         bench.gpu.fill(self.written, 0, IN_DRAM * MIB // 4)
 
 
-def _mix(bench: Bench, shape: tuple[int, int], mib: tuple[int, int]) -> Measured:
+def _mix(bench: Bench, shape: tuple[int, int], mib: tuple[int, int]) -> Median:
     """Seconds per byte that is loaded or stored, on all SMs."""
     loads, stores = shape
     kernel = bench.kernel(SOURCE, "mix", "", LOADS=loads, STORES=stores, **CLOCKS)
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, THREADS)
-    regions = bench.shared(Regions)
+    regions = bench.shared(MixBuffers)
     masks = [np.uint32(of * MIB // BYTES - 1) for of in mib]
     of_round = geometry.blocks * THREADS * BYTES * (loads + stores)
     rounds = MOVED // of_round
@@ -42,22 +42,22 @@ def _mix(bench: Bench, shape: tuple[int, int], mib: tuple[int, int]) -> Measured
         arguments = [regions.written, regions.read, *masks, np.uint32(times * rounds)]
         return bench.seconds(kernel.prepared(geometry, arguments), repeats=3).value
 
-    return Measured.of([(seconds(2) - seconds(1)) / (rounds * of_round) for _ in range(3)])
+    return Median.of([(seconds(2) - seconds(1)) / (rounds * of_round) for _ in range(3)])
 
 
-def _load_again(bench: Bench, what: str, words: int, kib: tuple[int, int]) -> Measured:
+def _load_again(bench: Bench, what: str, words: int, kib: tuple[int, int]) -> Median:
     """Cycles per line that one warp loads once more, behind stores to other lines."""
     is_of_stored = what == "stored"
     kernel = bench.kernel(
         SOURCE, "load_again", "", WORDS=words, AGAIN_STORED=int(is_of_stored), **MIX
     )
-    regions = bench.shared(Regions)
+    regions = bench.shared(MixBuffers)
     lines, stored = (of * KIB // LINE_BYTES for of in kib)
     out = bench.gpu.allocate(16)
     arguments = [out, regions.written, regions.read, np.uint32(lines), np.uint32(stored)]
     launch = kernel.prepared(Geometry.of(1, LANES), arguments)
     clocks = [bench.noted("load_again", launch, out, (2,))[0] / lines for _ in range(3)]
-    return Measured.of(clocks)
+    return Median.of(clocks)
 
 
 SHAPES = ((1, 0), (3, 1), (2, 1), (1, 1), (1, 2), (1, 3), (0, 1))

@@ -8,7 +8,7 @@ from analysis.geometry import Geometry
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.global_memory import MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("pieces.cu")
@@ -28,7 +28,7 @@ def _per_sector(bench: Bench, few_s: float, many_s: float, more_bytes: int) -> f
     return (many_s - few_s) / (more_bytes / 32) * bench.device.sm_count
 
 
-def _fill(bench: Bench, shape: tuple[int, int], apart: int, mib: int) -> Measured:
+def _fill(bench: Bench, shape: tuple[int, int], apart: int, mib: int) -> Median:
     width, parts = shape
     memory = bench.shared(Memory)
     pieces = mib * MIB // (width * parts)
@@ -40,10 +40,10 @@ def _fill(bench: Bench, shape: tuple[int, int], apart: int, mib: int) -> Measure
     found = [
         _per_sector(bench, seconds(pieces // 2), seconds(pieces), mib * MIB // 2) for _ in range(3)
     ]
-    return Measured.of(found).scaled(bench.clock_hz())
+    return Median.of(found).scaled(bench.clock_hz())
 
 
-def _fill_rows(bench: Bench, shape: tuple[int, int], group: int, more: int) -> Measured:
+def _fill_rows(bench: Bench, shape: tuple[int, int], group: int, more: int) -> Median:
     width, parts = shape
     memory = bench.shared(Memory)
     rows, row_bytes = 256, MIB
@@ -59,10 +59,10 @@ def _fill_rows(bench: Bench, shape: tuple[int, int], group: int, more: int) -> M
     found = [
         _per_sector(bench, seconds(pieces // 2), seconds(pieces), more_bytes) for _ in range(3)
     ]
-    return Measured.of(found).scaled(bench.clock_hz())
+    return Median.of(found).scaled(bench.clock_hz())
 
 
-def _fill_columns(bench: Bench, shape: tuple[int, int], kib: int, more: int) -> Measured:
+def _fill_columns(bench: Bench, shape: tuple[int, int], kib: int, more: int) -> Median:
     """Cycles per store of a lane and SM; each lane writes another row, all within L2."""
     width, parts = shape
     memory = bench.shared(Memory)
@@ -76,10 +76,10 @@ def _fill_columns(bench: Bench, shape: tuple[int, int], kib: int, more: int) -> 
 
     stores = pieces * parts / bench.device.sm_count
     found = [2 * (seconds(pieces) - seconds(pieces // 2)) / stores for _ in range(3)]
-    return Measured.of(found).scaled(bench.clock_hz())
+    return Median.of(found).scaled(bench.clock_hz())
 
 
-def _read(bench: Bench, shape: tuple[int, int], mib: int) -> Measured:
+def _read(bench: Bench, shape: tuple[int, int], mib: int) -> Median:
     width, parts = shape
     memory = bench.shared(Memory)
     out = bench.gpu.allocate(4)
@@ -92,24 +92,24 @@ def _read(bench: Bench, shape: tuple[int, int], mib: int) -> Measured:
     found = [
         _per_sector(bench, seconds(pieces // 2), seconds(pieces), mib * MIB // 2) for _ in range(3)
     ]
-    return Measured.of(found).scaled(bench.clock_hz())
+    return Median.of(found).scaled(bench.clock_hz())
 
 
-def _scatter(bench: Bench, mib: int) -> Measured:
+def _scatter(bench: Bench, mib: int) -> Median:
     memory = bench.shared(Memory)
     words = mib * MIB // 4
     arguments = [memory.buffer, np.uint32(words - 1), np.uint32(STEP)]
     found = [_seconds(bench, "scatter_words", arguments) / words for _ in range(3)]
-    return Measured.of(found)
+    return Median.of(found)
 
 
-def _gather(bench: Bench, mib: int) -> Measured:
+def _gather(bench: Bench, mib: int) -> Median:
     memory = bench.shared(Memory)
     words = mib * MIB // 4
     out = bench.gpu.allocate(4)
     arguments = [out, memory.buffer, np.uint32(words - 1), np.uint32(STEP)]
     found = [_seconds(bench, "gather_words", arguments) / words for _ in range(3)]
-    return Measured.of(found)
+    return Median.of(found)
 
 
 SHAPES = ((4, 2), (4, 4), (8, 2), (8, 4), (16, 2))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import REPEATS, Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Measured, each, values
+from toolkit.microbenchmarks.record import Median, each, values
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("queues.cu")
@@ -45,13 +45,13 @@ def _waiting(bench: Bench, kind: str) -> float:
     return MANY * WARPS - many / clocks
 
 
-def _depth(bench: Bench, kind: str) -> Measured:
-    return Measured.of([_waiting(bench, kind) for _ in range(REPEATS)])
+def _depth(bench: Bench, kind: str) -> Median:
+    return Median.of([_waiting(bench, kind) for _ in range(REPEATS)])
 
 
-def _overtaking(bench: Bench) -> Measured:
+def _overtaking(bench: Bench) -> Median:
     clocks = {
-        count: Measured.of(
+        count: Median.of(
             [float(_noted(bench, "global_loads", count, 1)[0, 1]) for _ in range(REPEATS)]
         )
         for count in BEHIND

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class Median:
     """The median of some repeats, with the least and the greatest of them."""
 
     value: float
@@ -24,7 +24,7 @@ class Measured:
     detail: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, samples: Sequence[float], **detail: Any) -> Measured:
+    def of(cls, samples: Sequence[float], **detail: Any) -> Median:
         """The summary of samples, of which there must be one at least."""
         values = [float(sample) for sample in samples]
         return cls(
@@ -35,21 +35,21 @@ class Measured:
             detail=detail,
         )
 
-    def scaled(self, factor: float) -> Measured:
+    def scaled(self, factor: float) -> Median:
         """The same in another unit."""
         return replace(
             self, value=self.value * factor, low=self.low * factor, high=self.high * factor
         )
 
-    def less(self, other: float) -> Measured:
+    def less(self, other: float) -> Median:
         """The same above another number."""
         return replace(self, value=self.value - other, low=self.low - other, high=self.high - other)
 
-    def with_detail(self, **detail: Any) -> Measured:
+    def with_detail(self, **detail: Any) -> Median:
         return replace(self, detail={**self.detail, **detail})
 
 
-def values(found: Mapping[int, Measured]) -> dict[str, float]:
+def values(found: Mapping[int, Median]) -> dict[str, float]:
     """The medians, as a detail."""
     return {str(key): measured.value for key, measured in found.items()}
 
@@ -61,11 +61,11 @@ class Benchmark:
     name: str
     unit: str
     how: str
-    measure: Callable[[Bench], Measured]
+    measure: Callable[[Bench], Median]
 
 
 def each(
-    name: str, unit: str, how: str, measure: Callable[..., Measured], /, **arguments: Any
+    name: str, unit: str, how: str, measure: Callable[..., Median], /, **arguments: Any
 ) -> Iterator[Benchmark]:
     """One benchmark, or one for each value of the arguments that are tuples.
 

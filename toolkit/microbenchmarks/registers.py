@@ -14,7 +14,7 @@ from dataclasses import replace
 from analysis.errors import ToolkitError
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import MULTIPLY_ADD, Probe, interleaved
-from toolkit.microbenchmarks.record import Measured, each, values
+from toolkit.microbenchmarks.record import Median, each, values
 from toolkit.microbenchmarks.words import FFMA, RZ, banks, ffma, replaced, written
 
 COUNT = 240  # divisible by the length of every pattern
@@ -151,7 +151,7 @@ BANKS = {name: _probe(name, pattern) for name, pattern in PATTERNS.items()}
 PROBES = tuple(BANKS.values())
 
 
-def _measure(bench: Bench, name: str) -> Measured:
+def _measure(bench: Bench, name: str) -> Median:
     found = bench.by_warps(BANKS[name], WARPS_PER_SCHEDULER, schedulers=SCHEDULERS)
     return found[1].with_detail(
         operands=list(PATTERNS[name]), cycles_by_warps_per_scheduler=values(found)

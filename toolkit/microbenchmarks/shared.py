@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import Probe, vector
-from toolkit.microbenchmarks.record import Measured, each, values
+from toolkit.microbenchmarks.record import Median, each, values
 from toolkit.microbenchmarks.words import FFMA, LDS, spread
 
 UNROLLED = 32
@@ -116,14 +116,14 @@ def _offsets(width: int, ways: int = 1) -> list[int]:
     return [width * (lane % lanes) + 128 * (lane // lanes) for lane in range(32)]
 
 
-def _latency(bench: Bench, bits: int) -> Measured:
+def _latency(bench: Bench, bits: int) -> Median:
     bench.place(_offsets(bits // 8))
     return bench.per_instruction(LATENCY[bits // 8], 1)
 
 
 def _rate(
     bench: Bench, kind: str, bits: int, ways: int = 1, schedulers: int = SCHEDULERS
-) -> Measured:
+) -> Median:
     """Cycles of the SM per warp access."""
     bench.place(_offsets(bits // 8, ways))
     idle = 0 if schedulers == SCHEDULERS else ONE_SCHEDULER
@@ -131,7 +131,7 @@ def _rate(
     return found.scaled(SCHEDULERS / schedulers)
 
 
-def _beside(bench: Bench, bits: int, ffmas: int) -> Measured:
+def _beside(bench: Bench, bits: int, ffmas: int) -> Median:
     """Issue slots of a scheduler that a load takes beside its FFMAs; all lanes read one word."""
     bench.place([0] * 32)
     probe, numbers = BESIDE[bits // 8, ffmas], (1, 2, 4, 8)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import LETTERS, Probe
-from toolkit.microbenchmarks.record import Measured, each, values
+from toolkit.microbenchmarks.record import Median, each, values
 
 COUNT = 64
 CHAINS = {"f": 8, "r": 8, "d": 4}  # by the type of the sums: all fit into registers
@@ -158,14 +158,14 @@ CHAINED = {name: _probe(f"mma_chain_{name}", one, 1, COUNT // 4) for name, one i
 PROBES = (*RATES.values(), *CHAINED.values())
 
 
-def _interval(bench: Bench, form: str) -> Measured:
+def _interval(bench: Bench, form: str) -> Median:
     """Clocks of a scheduler per instruction, with two warps; others as detail."""
     bench.place()
     found = bench.by_warps(RATES[form], WARPS_PER_SCHEDULER, schedulers=SCHEDULERS, repeats=3)
     return found[2].with_detail(cycles_by_warps_per_scheduler=values(found))
 
 
-def _chain(bench: Bench, form: str) -> Measured:
+def _chain(bench: Bench, form: str) -> Median:
     bench.place()
     return bench.per_instruction(CHAINED[form], 1, repeats=3)
 

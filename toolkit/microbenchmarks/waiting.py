@@ -7,7 +7,7 @@ import numpy as np
 from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import FEW, MANY, REPEATS, Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Measured, each
+from toolkit.microbenchmarks.record import Median, each
 
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("waiting.cu")
@@ -18,7 +18,7 @@ for _name in ("WRITES", "READS", "BEFORE", "AFTER", "ADDS", "RETURNS", "LOADS"):
 
 def _per_round(
     bench: Bench, name: str, geometry: Geometry, *arguments: object, **macros: int | str
-) -> Measured:
+) -> Median:
     """Clocks per round of the slowest warp of the first block."""
     kernel = bench.kernel(SOURCE, name, "", **(MACROS | macros))
     warps = -(-geometry.threads_per_block // WARP_SIZE)
@@ -31,31 +31,31 @@ def _per_round(
         return int(bench.noted(name, launch, out, (warps + 1,)).max())
 
     samples = [(clocks(MANY) - clocks(FEW)) / (MANY - FEW) for _ in range(REPEATS + 1)]
-    return Measured.of(samples[1:])
+    return Median.of(samples[1:])
 
 
-def _hand_over(bench: Bench, fences: int) -> Measured:
+def _hand_over(bench: Bench, fences: int) -> Median:
     found = _per_round(bench, "hand_over", Geometry.of(2, 1), "flags", FENCES=fences)
     return found.scaled(1 / 2)
 
 
-def _meet(bench: Bench, per_sm: int, threads: int) -> Measured:
+def _meet(bench: Bench, per_sm: int, threads: int) -> Median:
     geometry = Geometry.of(per_sm * bench.device.sm_count, threads)
     return _per_round(bench, "meet", geometry, "flags")
 
 
-def _meet_of(bench: Bench, blocks: int) -> Measured:
+def _meet_of(bench: Bench, blocks: int) -> Median:
     return _per_round(bench, "meet", Geometry.of(blocks, WARP_SIZE), "flags")
 
 
-def _meet_and_pass(bench: Bench, blocks: int, does: str) -> Measured:
+def _meet_and_pass(bench: Bench, blocks: int, does: str) -> Median:
     words = bench.gpu.upload(np.zeros(16 * blocks, np.uint32))
     return _per_round(
         bench, "meet_and_pass", Geometry.of(blocks, 1), "flags", words, **_macros(does)
     )
 
 
-def _add_and_load(bench: Bench, blocks: int, does: str) -> Measured:
+def _add_and_load(bench: Bench, blocks: int, does: str) -> Median:
     found = _per_round(bench, "add_and_load", Geometry.of(blocks, 1), "flags", **_macros(does))
     return found.scaled(1 / blocks)
 
@@ -64,32 +64,32 @@ def _macros(does: str) -> dict[str, int | str]:
     return dict.fromkeys(does.upper().split("_"), 1) if does != "nothing" else {}
 
 
-def _polls(bench: Bench, blocks: int, threads: int, apart: int) -> Measured:
+def _polls(bench: Bench, blocks: int, threads: int, apart: int) -> Median:
     flags = bench.gpu.upload(np.zeros(blocks * apart + 1, np.uint32))
     return _per_round(bench, "poll", Geometry.of(blocks, threads), flags, np.int32(apart))
 
 
-def _adds_beside_polls(bench: Bench, blocks: int) -> Measured:
+def _adds_beside_polls(bench: Bench, blocks: int) -> Median:
     return _per_round(bench, "add_beside_polls", Geometry.of(blocks, 1), "flags")
 
 
-def _first_sums(bench: Bench, warps: int, sums: int) -> Measured:
+def _first_sums(bench: Bench, warps: int, sums: int) -> Median:
     """Clocks of the block, its last warp included."""
     kernel = bench.kernel(SOURCE, "shared_sums", "", **MACROS)
     out = bench.gpu.allocate(8 * warps)
     arguments = [out, np.int32(0), np.int32(sums)]
     launch = kernel.prepared(Geometry.of(1, WARP_SIZE * warps), arguments)
     found = [int(bench.noted("shared_sums", launch, out, (warps,)).max()) for _ in range(REPEATS)]
-    return Measured.of(found[1:])
+    return Median.of(found[1:])
 
 
-def _shared_sums(bench: Bench, warps: int, whose: str) -> Measured:
+def _shared_sums(bench: Bench, warps: int, whose: str) -> Median:
     geometry = Geometry.of(1, WARP_SIZE * warps)
     is_common = np.int32(whose == "common")
     return _per_round(bench, "shared_sums", geometry, is_common).scaled(1 / warps)
 
 
-def _constants(bench: Bench, count: int, warps: int) -> Measured:
+def _constants(bench: Bench, count: int, warps: int) -> Median:
     geometry = Geometry.of(1, WARP_SIZE * warps)
     found = _per_round(bench, "constants_beside", geometry, np.float32(0.5), COUNT=count)
     return found.scaled(1 / count)

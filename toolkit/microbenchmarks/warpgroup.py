@@ -12,7 +12,7 @@ import numpy as np
 
 from toolkit.microbenchmarks.bench import LANES, REPEATS, Bench
 from toolkit.microbenchmarks.probe import Probe
-from toolkit.microbenchmarks.record import Measured, each, values
+from toolkit.microbenchmarks.record import Median, each, values
 
 NS = (8, 32, 64, 128, 256)
 SOURCES = ("shared", "registers")  # where A comes from
@@ -152,24 +152,24 @@ def _how(warps: int) -> dict[str, Any]:
     return {"warps": warps, "dynamic_shared_bytes": SHARED_BYTES, "repeats": 3}
 
 
-def _interval(bench: Bench, n: int, source: str) -> Measured:
+def _interval(bench: Bench, n: int, source: str) -> Median:
     """Clocks from product to product, of one warpgroup, and of two (detail)."""
     bench.place()
 
-    def between(warps: int) -> Measured:
+    def between(warps: int) -> Median:
         few, many = (bench.cycles(GROUPS[n, source, count], **_how(warps)) for count in (FEW, MANY))
         return many.less(few.value).scaled(1 / (MANY - FEW))
 
     return between(4).with_detail(two_warpgroups=between(8).value)
 
 
-def _alone(bench: Bench, n: int, source: str) -> Measured:
+def _alone(bench: Bench, n: int, source: str) -> Median:
     """Clocks of a round with one product that is waited for, fence and loop included."""
     bench.place()
     return bench.cycles(GROUPS[n, source, 1], **_how(4))
 
 
-def _overhead(bench: Bench, what: str) -> Measured:
+def _overhead(bench: Bench, what: str) -> Median:
     bench.place()
     by_warps = {
         warps: bench.cycles(OVERHEAD[what], **_how(warps)).scaled(1 / LANES) for warps in (4, 8)
@@ -177,7 +177,7 @@ def _overhead(bench: Bench, what: str) -> Measured:
     return by_warps[4].with_detail(cycles_by_warps=values(by_warps))
 
 
-def _in_flight(bench: Bench) -> Measured:
+def _in_flight(bench: Bench) -> Median:
     """Products that are issued before warp 0 has to wait for the first of them."""
     bench.place()
     memory = bench.gpu.allocate(8 * MOST_IN_FLIGHT)
@@ -188,10 +188,10 @@ def _in_flight(bench: Bench) -> Measured:
         bench.gpu.download(memory, into=issued)
         clocks = np.diff(issued)  # of the second product, of the third, ...
         numbers.append(1 + int(np.argmax(clocks > clocks.max() / 2)))
-    return Measured.of(numbers, clocks_of_each=clocks.tolist())
+    return Median.of(numbers, clocks_of_each=clocks.tolist())
 
 
-def _loads_beside(bench: Bench, n: int, source: str) -> Measured:
+def _loads_beside(bench: Bench, n: int, source: str) -> Median:
     """Wavefronts of four other warps per clock while a warpgroup multiplies."""
     bench.place()
     shares, intervals = [], []
@@ -210,7 +210,7 @@ def _loads_beside(bench: Bench, n: int, source: str) -> Measured:
             raise RuntimeError("the loads take longer than the products")
         shares.append(4 * LOADS / of_loads)
         intervals.append(of_products / MANY)
-    return Measured.of(shares, cycles_per_product=intervals)
+    return Median.of(shares, cycles_per_product=intervals)
 
 
 BENCHMARKS = (

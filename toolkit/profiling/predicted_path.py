@@ -23,15 +23,15 @@ from toolkit.rungs.matrices import Workload
 MOST_FLOP = 2e10
 
 
-class Bench(Protocol):
-    """What launches are predicted for."""
+class PredictionTarget(Protocol):
+    """Device that launches are predicted for, and what they find in L2."""
 
     device: Device
     l2: L2State
 
 
 def with_predicted_path(
-    record: Record, selection: Selection, plan: Plan, workload: Workload, bench: Bench
+    record: Record, selection: Selection, plan: Plan, workload: Workload, bench: PredictionTarget
 ) -> Record:
     """The record with a predicted time, or with a note on why there is none.
 

@@ -22,6 +22,7 @@ from analysis.traffic.l2 import (
     TOGETHER,
     Accesses,
     Pairs,
+    Traffic,
     _gpc,
     caches_of,
     merged_stores,
@@ -551,3 +552,17 @@ def test_sectors_that_are_written_in_part_are_read_unless_the_launch_has_read_th
     )
     found = traffic(both, H200, in_step=0.0, stored_bytes=0.0)
     assert (found.dram_fill_bytes, found.dram_read_bytes) == (0, 4 * MIB)
+
+
+@pytest.mark.parametrize(("fetched", "merged", "share"), [(8.0, 6.0, 0.75), (0.0, 0.0, 1.0)])
+def test_the_merged_share_is_what_l2_sends_of_what_arrives(fetched, merged, share):
+    nothing = Traffic(
+        fetched_sectors=fetched,
+        merged_sectors=merged,
+        written_sectors=0.0,
+        l2_read_sectors=0.0,
+        l2_write_sectors=0.0,
+        dram_read_bytes=0.0,
+        dram_write_bytes=0.0,
+    )
+    assert nothing.merged_share == share

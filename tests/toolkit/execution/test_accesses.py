@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from analysis.traffic.pieces import ATOMIC, READ, WRITE
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit import simulate
 from toolkit.execution.accesses import accesses_in_time, exchange, visits_in_time
+from toolkit.execution.class_accesses import _shifted
 from toolkit.sass.accesses import Below
 from toolkit.sass.core.binding import ACCESS
 from toolkit.sass.machine import run_blocks
@@ -271,3 +273,13 @@ def test_each_block_reads_its_own_pairs_again():
     found = accesses_in_time(np.array(rows, dtype=ACCESS), *times).pairs
     assert (found.read, found.lone_read) == (4 / 3, 0)  # three sectors of a line, both pairs
     assert (found.read_again, found.lone_again) == (6 / 4, 1)  # a pair for 1, 1 and 2 sectors
+
+
+@pytest.mark.parametrize(("shift", "masks"), [(4, [15]), (1, [1, 1, 1, 1])])
+def test_sectors_of_a_line_that_shifts_as_a_whole_are_one_entry(shift, masks):
+    """A block accesses the four sectors of a line, the next block those `shift` sectors behind."""
+    rows = np.zeros(4, dtype=[("step", "u4"), ("warp", "u2"), ("kind", "u1")])
+    one, other = (SimpleNamespace(rows=rows, sectors=8 + by + np.arange(4)) for by in (0, shift))
+    found = _shifted([one, other], np.array([[0, 0, 0], [1, 0, 0]]), (1, 1, 1))
+    assert found.entries["mask"].tolist() == masks
+    assert found.shifts.tolist() == [[32 * shift, 0, 0]]

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from toolkit.execution.observation import Observed
 from toolkit.execution.sampling import (
+    Estimates,
     drawn_blocks,
     estimated_counts,
     estimates,
@@ -126,3 +128,41 @@ def test_intervals_hold_for_kinds_of_a_tenth_and_more(share):
         low, high = found.intervals["instructions"]
         held += low <= values.sum() <= high
     assert held >= 0.95 * 400
+
+
+@pytest.mark.parametrize(("greatest", "is_sufficient"), [(102.0, True), (102.1, False)])
+def test_counters_of_slow_paths_may_be_as_uncertain_as_a_narrow_interval(greatest, is_sufficient):
+    """Few random blocks are enough where only slow paths may differ: 2% either way."""
+    few = Estimates(
+        intervals={"sectors": (98.0, greatest)}, drawn=32, agreeing=32, unseen_share=0.09
+    )
+    assert not few.is_narrow
+    empty = np.zeros(0, np.uint32)
+    observed = Observed(
+        counts=empty,
+        class_of=empty,
+        work=empty,
+        runs=(),
+        grid=(1, 1, 1),
+        accesses=object(),
+        lost="",
+        estimates=few,
+        slow_paths=("a division",),
+        atomics={},
+    )
+    assert observed.is_sufficient == is_sufficient
+
+
+def test_what_cannot_differ_counts_in_full_at_the_lower_end():
+    """Sectors are proved: only the instructions of blocks that were not executed may be fewer."""
+    drawn = counts_of(*[0] * 9, 1)
+    for one in drawn:
+        one["sectors"] = 5
+
+    def both(counts, rows):
+        return {"both": sum(metrics(counts, rows).values())}
+
+    found = estimates({"both": 510}, open_counts("executed"), drawn, 100, both)
+    least, greatest = found.intervals["both"]
+    assert least == 501  # 100 blocks of 5 sectors, and the instruction that was executed
+    assert greatest > 520

@@ -99,20 +99,19 @@ def tried_on(arch):
     return [v for v in LADDER[1:] if arch == USUAL or arch in ALSO.get(v.file, ())[:1]]
 
 
+# Rungs that are tried at a ragged shape by default: no tile, one, and more elements, copies, parts.
+RAGGED_RUNGS = ("naive-coalesced", "tiled", "vectorized", "async-copy", "split-k", "fp16-parts")
 # (rung, device) whose machine code keeps a register in local memory, which no source says.
 SPILLS = {("tf32-parts", "b200"), ("tf32-parts", "rtx-5090")}
 NOTHING_FOUND = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
 SOME_AND_ALL = [
+    (FULL, ARCHITECTURES[USUAL], tried_on(USUAL)),
+    (RAGGED, ARCHITECTURES[USUAL], [v for v in LADDER if v.name in RAGGED_RUNGS]),
     *(
-        pytest.param(
-            shape,
-            key,
-            tried_on(arch),
-            id=f"{shape}-{arch}",
-            marks=() if arch == USUAL else pytest.mark.exhaustive,
-        )
+        pytest.param(shape, key, tried_on(arch), id=f"{shape}-{arch}", marks=pytest.mark.exhaustive)
         for shape in (FULL, RAGGED)
         for arch, key in ARCHITECTURES.items()
+        if arch != USUAL
     ),
     *(
         pytest.param(shape, key, LADDER[1:], id=f"{shape}-all-{arch}", marks=pytest.mark.exhaustive)
