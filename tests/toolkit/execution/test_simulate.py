@@ -529,7 +529,7 @@ def test_a_cubin_its_bytes_or_its_file_are_sources(tmp_path):
 def test_machine_code_that_is_none_is_refused(tmp_path):
     cubin = cubin_of(TWICE, "twice", "sm_80")
     for source, kernel, message in (
-        (cubin, "other", "the cubin is of kernel twice, not of other"),
+        (cubin, "other", "the cubin is of kernel twice, not of other: leave the kernel out"),
         (cubin.image, "other", "unknown kernel 'other': the only one is 'twice'"),
         (b"nothing", "twice", "the machine code is not a cubin: it is not an ELF file"),
     ):
