@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from playwright.sync_api import sync_playwright
 
 from analysis.records.profile import Profile
 from reports import render
@@ -99,6 +98,8 @@ def take(shown: Any, made: Profile, names: Sequence[str], folder: Path) -> None:
 @contextmanager
 def browser() -> Iterator[Any]:
     """A window of the system's Chromium."""
+    from playwright.sync_api import sync_playwright
+
     executable = next(filter(None, map(shutil.which, EXECUTABLES)), None)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
