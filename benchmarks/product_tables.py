@@ -6,7 +6,7 @@ python -m benchmarks.product_tables RUN.json     records a run of benchmarks.pro
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from math import exp, log, log10
@@ -15,7 +15,7 @@ from typing import Any
 
 from analysis.devices import find_device
 from kernels.path_times import candidates
-from validation import ROOT
+from validation import ROOT, recordings
 from validation.products.law import Case, Group, products
 
 RECORDED = ROOT / "validation" / "products" / "recorded" / "h200.json"
@@ -204,13 +204,13 @@ def text(x: float, y: float, words: str, anchor: str = "middle") -> str:
 
 
 def main() -> int:
-    if len(sys.argv) > 1:
-        run = recorded(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-        head = f'{{"cublas": {run["cublas"]}, "device": "{run["device"]}", "records": [\n'
-        lines = ",\n".join(json.dumps(one) for one in run["records"])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("run", nargs="?", type=Path, help="run of benchmarks.products to record")
+    run = parser.parse_args().run
+    if run is not None:
         RECORDED.parent.mkdir(exist_ok=True)
-        RECORDED.write_text(f"{head}{lines}\n]}}\n", encoding="utf-8")
-    records = json.loads(RECORDED.read_text(encoding="utf-8"))["records"]
+        recordings.write(RECORDED, recorded(recordings.read(run)))
+    records = recordings.read(RECORDED)["records"]
     FIGURE.write_text("\n".join(figure(records)) + "\n", encoding="utf-8")
     print("\n".join(table(records)))
     print()

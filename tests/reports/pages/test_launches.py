@@ -46,5 +46,5 @@ def test_a_row_names_what_takes_most_time_and_what_is_avoidable():
     assert rows == [
         ("DRAM bandwidth", "waiting for DRAM"),  # 8 MB
         ("launch", "waiting for DRAM"),  # 2 MB; a launch takes 2.7 µs
-        ("launch", "divergent warps"),  # one thread of a warp
+        ("launch", "idle SMs"),  # one thread
     ]
