@@ -41,7 +41,7 @@ FOLDER = Path(str(files("toolkit").joinpath("tuned")))
 
 # Octaves in M, N or K, whichever is furthest, beyond which a shape is no neighbour. Grids of half
 # the blocks still choose alike where they fill the device; further off, what wins is another tile,
-# and a rule serves better: 512 x 512 x 4096 by it is 1.05 times as fast as cuBLAS on an H200, by
+# and a rule serves better: 512 x 512 x 4096 by it has 1.05 times the speed of cuBLAS on an H200, by
 # what won at 1536, 0.80 times.
 FARTHEST_OCTAVES = 1.0
 
