@@ -343,9 +343,8 @@ CAUSES = (
         Cause.INSTRUCTIONS,
         "issue slots",
         "instruction issue",
-        "non-FMA instructions",
-        "non-FMA",
         "non-FP32 instructions",
+        "non-FP32",
     ),
     _cause(
         Effect.LAUNCH,

@@ -90,7 +90,7 @@ def _of_idle_sms(launch: _AdvisedLaunch) -> str:
 def _of_instructions(launch: _AdvisedLaunch) -> str:
     share = FFMA_SHARE.of(launch.simulated.counters)
     others = f", {text.percent(1 - share)} of all" if share is not None else ""
-    return f"wider loads and more elements per thread (non-FMA instructions{others}, cost {{}})"
+    return f"wider loads and more elements per thread (non-FP32 instructions{others}, cost {{}})"
 
 
 def _of_wavefronts(launch: _AdvisedLaunch) -> str:

@@ -19,7 +19,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
         Cause.PEAK: "FP32 work",
         Cause.TENSOR_PEAK: "tensor-core work",
         Cause.IDLE_SMS: "idle SMs, tail wave",
-        Cause.INSTRUCTIONS: "non-FMA instructions",
+        Cause.INSTRUCTIONS: "non-FP32 instructions",
         Cause.PORTS: "register-bank conflicts",
         Cause.WAVEFRONTS: "shared and L1 wavefronts",
         Cause.CONFLICTS: "shared bank conflicts",
@@ -29,11 +29,11 @@ PARTS: Mapping[str, str] = MappingProxyType(
         Effect.DEPENDENCES: "waiting for instructions",
         Effect.COPIES: "waiting for copies",
         Effect.PRODUCTS: "waiting for products",
-        Effect.OTHER_INSTRUCTIONS: "non-FMA instructions",
+        Effect.OTHER_INSTRUCTIONS: "non-FP32 instructions",
     }
 )
 SHORT: Mapping[str, str] = {
-    Cause.INSTRUCTIONS: "non-FMA",
+    Cause.INSTRUCTIONS: "non-FP32",
     Cause.PORTS: "register banks",
     Cause.LATENCY: "stalls",
     Cause.IDLE_SMS: "idle SMs",
@@ -41,7 +41,7 @@ SHORT: Mapping[str, str] = {
     Cause.CONFLICTS: "bank conflicts",
     Effect.CONFLICTS: "bank conflicts",
     Effect.REGISTER_BANKS: "register banks",
-    Effect.OTHER_INSTRUCTIONS: "non-FMA",
+    Effect.OTHER_INSTRUCTIONS: "non-FP32",
     Effect.SHARED_WAVEFRONTS: "wavefronts",
     Effect.UNCOALESCED: "uncoalesced",
     Effect.BARRIERS: "barriers",

@@ -59,7 +59,7 @@ def test_a_part_below_zero_is_hidden_and_told_as_zero():
 
 
 def test_a_part_below_zero_on_both_sides_is_no_reason():
-    others = replace(weight("non-FMA instructions", None, -1e-6, -2e-6), is_step=True)
+    others = replace(weight("non-FP32 instructions", None, -1e-6, -2e-6), is_step=True)
     made = step(FASTER, reason=others)
     assert why(made) == "No single cause stands out."
     assert brief(made) == ""
