@@ -23,7 +23,7 @@ from tests import ahead, sampling
 from tests.machines import gpu, machine, silicon
 from tests.reports.browsing import window
 from toolkit.gpu.environment import commit
-from toolkit.sass.machine import available_cores
+from toolkit.launch.host_resources import available_cores
 
 __all__ = ["gpu", "machine", "silicon", "window"]  # one of each for all files of tests
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.markup import escape
 from rich.progress import (
@@ -20,9 +20,11 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from toolkit.cli.terminal import err, note, say
-from toolkit.execution.estimate import Estimate
 from toolkit.launch.host_resources import available_bytes
 from toolkit.launch.progress import Progress
+
+if TYPE_CHECKING:
+    from toolkit.execution.estimate import Estimate
 
 JUDGED_AFTER_S = 3.0  # of a simulation: the blocks that are done then say how long all take
 LONG_S = 60.0

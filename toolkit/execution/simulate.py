@@ -31,6 +31,7 @@ from toolkit.execution.simulator import (
 )
 from toolkit.frontends.front_end import Grid
 from toolkit.launch.heap import HEAP_BYTES
+from toolkit.launch.host_resources import available_cores
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import Content, setup_of
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
@@ -41,7 +42,6 @@ from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload, check_seed, chosen_seed
 from toolkit.sass.core import binding as core
-from toolkit.sass.machine import available_cores
 from toolkit.store.constants_file import with_constants
 
 

@@ -39,6 +39,7 @@ from toolkit.launch.checks import (
     check_geometry,
     check_shared,
 )
+from toolkit.launch.host_resources import available_cores
 from toolkit.launch.launch import (
     Argument,
     Execution,
@@ -54,7 +55,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.variable_names import variable_name
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.faults import describe, describe_unaccessed, describe_unwritten
-from toolkit.sass.machine import DEADLOCK, FaultError, Run, available_cores, run_blocks
+from toolkit.sass.machine import DEADLOCK, FaultError, Run, run_blocks
 from toolkit.sass.module_variables import describe_unset, outputs_of
 from toolkit.sass.printed import joined_records, text_of
 from toolkit.sass.regions import Flow, Regions

@@ -1,9 +1,10 @@
-"""Resources of the host: free memory, and threads of BLAS."""
+"""Resources of the host: cores, free memory, and threads of BLAS."""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -20,6 +21,11 @@ from analysis.errors import ShapeError
 
 MIB = 2**20
 ARENA_MAX, MMAP_THRESHOLD, TRIM_THRESHOLD = -8, -3, -1  # options of mallopt
+
+
+def available_cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def available_bytes() -> float:

@@ -22,12 +22,11 @@ from analysis.rounding import Check
 from toolkit.gpu import sampling as sampling_module
 from toolkit.gpu.environment import cpu
 from toolkit.gpu.sampling import Series, interleave
-from toolkit.launch.host_resources import shortage
+from toolkit.launch.host_resources import available_cores, shortage
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import skipped, with_check, with_measurement
 from toolkit.rungs import matrices
 from toolkit.rungs.matrices import Matrix, ReferenceProduct, Workload
-from toolkit.sass.machine import available_cores
 from toolkit.store.cache import cached, digest_of_files, keep
 
 TRIAL = Gemm(m=768, n=768, k=768)  # large enough for BLAS to use its threads: about 10 ms

@@ -44,8 +44,8 @@ from toolkit.store.journal import Journal
 from toolkit.store.presented import ShownProfile
 
 if TYPE_CHECKING:
+    from toolkit.profiling.in_theory import TheoryBench
     from toolkit.profiling.on_gpu import GpuBench
-    from toolkit.profiling.on_simulator import TheoryBench
 
     Bench = GpuBench | TheoryBench
 
@@ -198,11 +198,13 @@ def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str
 
 def _bench_without_gpu(executor: Choice, why_none: str, progress: Progress) -> type[TheoryBench]:
     """The simulator; only theory where that is asked for, or where auto cannot simulate here."""
-    from toolkit.execution.simulate import check_simulator
-    from toolkit.profiling.on_simulator import SimulatorBench, TheoryBench
+    from toolkit.profiling.in_theory import TheoryBench
 
     if executor == "theory":
         return TheoryBench
+
+    from toolkit.execution.simulate import check_simulator
+    from toolkit.profiling.on_simulator import SimulatorBench
 
     try:
         check_simulator()

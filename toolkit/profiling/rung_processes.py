@@ -23,12 +23,11 @@ from kernels.ladder import BEST
 from kernels.selection import Selection, parse_selection
 from kernels.variant import Variant
 from toolkit.gpu.worker_process import Isolated
-from toolkit.launch.host_resources import available_bytes, blas_on_one_thread
+from toolkit.launch.host_resources import available_bytes, available_cores, blas_on_one_thread
 from toolkit.launch.progress import Progress
 from toolkit.profiling.record import planned
 from toolkit.profiling.resume import digest
 from toolkit.rungs.matrices import Workload
-from toolkit.sass.machine import available_cores
 
 MOST = 4  # processes with this one
 FEWEST_RUNGS = 4  # for each: one takes half a second to start

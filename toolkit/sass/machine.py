@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import LaunchError
 from analysis.sm import Streams
+from toolkit.launch.host_resources import available_cores
 from toolkit.sass.accesses import RecordedAccesses, recorded_accesses
 from toolkit.sass.atomics import Atomics, recorded_atomics
 from toolkit.sass.bound_launch import BoundLaunch
@@ -145,10 +145,6 @@ def ticks_in_time(bound: BoundLaunch, start: int, max_instructions: int) -> int:
 def one_by_one(blocks: Iterable[int]) -> list[range]:
     """Ranges for `run_blocks` that give each block a Run of its own."""
     return [range(block, block + 1) for block in blocks]
-
-
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tests.refusals import refusal
 from tests.toolkit.cli.commands import invoke
 from toolkit import load, profile, run, save
 from toolkit.gpu.sampling import Sampling
-from toolkit.profiling import on_simulator
+from toolkit.profiling import in_theory
 from toolkit.profiling import profile as experiment
 from toolkit.sass.core import binding as core
 
@@ -78,7 +78,7 @@ def test_every_shape_has_every_variant():
 def test_the_command_repeats_the_run(settings, executor, monkeypatch, tmp_path):
     plans = []
     monkeypatch.setattr(
-        on_simulator.TheoryBench,
+        in_theory.TheoryBench,
         "profile_shape",
         lambda bench, problem, plan, records, progress: plans.append((bench.device, plan)),
     )
@@ -159,7 +159,7 @@ def test_a_gpu_of_which_too_little_is_known_is_not_used(cuda, monkeypatch):
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(settings, error, monkeypatch):
-    monkeypatch.delattr(on_simulator.TheoryBench, "profile_shape")
+    monkeypatch.delattr(in_theory.TheoryBench, "profile_shape")
     with pytest.raises(error):
         profile(**settings)
 

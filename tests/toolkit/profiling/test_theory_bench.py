@@ -11,7 +11,7 @@ from tests.heard import Heard, ctrl_c
 from tests.sampling import chosen_of
 from tests.toolkit.profiling.one_shape import profiled
 from toolkit.profiling import on_cpu as host
-from toolkit.profiling.on_simulator import TheoryBench
+from toolkit.profiling.in_theory import TheoryBench
 from toolkit.rungs import launch as rung_launch
 from toolkit.rungs.launch import compile_for
 

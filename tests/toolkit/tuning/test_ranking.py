@@ -10,7 +10,7 @@ from analysis.problem import parse_shape
 from tests.refusals import refusal
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.launch.progress import Progress
-from toolkit.profiling import on_simulator
+from toolkit.profiling import in_theory
 from toolkit.profiling.record import planned
 from toolkit.tuning.ranking import estimate, ranked
 from toolkit.tuning.space import parse_space
@@ -122,14 +122,14 @@ def test_candidates_without_a_prediction_stand_behind_those_that_have_one(
 def test_a_configuration_that_does_not_compile_has_failed_and_the_others_go_on(
     monkeypatch,
 ):
-    real = on_simulator.compile_for
+    real = in_theory.compile_for
 
     def compile_for(device, selection):
         if selection.parameters["tile"] == 8:
             raise CompileError("04_tiled.cu, line 9: a bad day")
         return real(device, selection)
 
-    monkeypatch.setattr(on_simulator, "compile_for", compile_for)
+    monkeypatch.setattr(in_theory, "compile_for", compile_for)
     found = by_label(rank("tiled"))
     assert found["tiled:tile=8"].status == "failed"
     assert found["tiled:tile=8"].reason == "04_tiled.cu, line 9: a bad day"
