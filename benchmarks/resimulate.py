@@ -29,8 +29,8 @@ from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu.nvcc import LANGUAGE_OPTIONS
 from toolkit.gpu.sampling import Sampling
 from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling.on_simulator import PYCUDA_FILE, residence, with_simulation
 from toolkit.profiling.plan import Plan, make_plan
-from toolkit.profiling.simulated import PYCUDA_FILE, residence, with_simulation
 from toolkit.rungs.matrices import Workload
 from toolkit.store.profile_json import compressed, dumps, load
 from toolkit.store.recorded_runs import recorded_run, ship_model

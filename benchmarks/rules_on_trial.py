@@ -70,9 +70,8 @@ from kernels.variant import Variant
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.launch.progress import Progress
 from toolkit.native import compile_library, compiler, file_of, libraries
-from toolkit.profiling.on_simulator import SimulatorBench
+from toolkit.profiling.on_simulator import SimulatorBench, residence
 from toolkit.profiling.record import planned
-from toolkit.profiling.simulated import residence
 from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from toolkit.store.tuned import FOLDER, Tuned, selection_of

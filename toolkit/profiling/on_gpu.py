@@ -41,6 +41,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.product.competitor import task_of_competitor
 from toolkit.profiling.errors_on_gpu import with_errors
 from toolkit.profiling.on_cpu import measure_cpu
+from toolkit.profiling.on_simulator import residence, with_simulation
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.predicted_path import with_predicted_path
 from toolkit.profiling.record import (
@@ -53,7 +54,6 @@ from toolkit.profiling.record import (
     with_measurement,
     with_resources,
 )
-from toolkit.profiling.simulated import residence, with_simulation
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.matrices import ReferenceProduct, Workload
 

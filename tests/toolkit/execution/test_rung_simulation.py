@@ -30,7 +30,7 @@ from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulator import Simulator
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
-from toolkit.profiling.simulated import line_counters
+from toolkit.profiling.on_simulator import line_counters
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload
