@@ -94,22 +94,16 @@ class PlanExecutor:
         runs = [self._execute(point, plan.members) for point in plan.points or [k]]
         if not all(run.alike for run in runs):
             return "" if plan.points else DIFFER
-        of_regions, anchored = [counts for counts, *_ in runs[0].groups], BlockRuns(k=k)
-        work = runs[0].work
+        of_regions = [counts for counts, *_ in runs[0].groups]
+        work, looked_at = runs[0].work, runs
         if plan.points:
-            work = _extrapolated_work(runs[0], runs[-1], k)
-            anchored = self._execute(k, [plan.regions[n].members[-1:] for n in plan.anchors])
-            lines = [
-                affine({run.k: run.groups[n][0] for run in runs}, k)
-                for n in range(len(plan.regions))
-            ]
-            of_regions = [line for line in lines if line is not None]
-            proofs = zip(plan.anchors, anchored.groups, strict=True)
-            if len(of_regions) < len(lines) or not all(
-                agree([of_regions[n], counts]) for n, (counts,) in proofs
-            ):
+            at_k = self._execute(k, [plan.regions[n].members[-1:] for n in plan.anchors])
+            extrapolated = _extrapolated_counts(plan, runs, at_k)
+            if extrapolated is None:
                 return NOT_AFFINE
-        found = self._declared(plan, of_regions, runs, [anchored, *runs])
+            of_regions, looked_at = extrapolated, [at_k, *runs]
+            work = _extrapolated_work(runs[0], runs[-1], k)
+        found = self._declared(plan, of_regions, runs, looked_at)
         if self.launch.order.kinds:  # blocks that wait have no schedule by their work alone
             return found
         return replace(found, work=np.concatenate(work)[plan.region_of])
@@ -337,6 +331,23 @@ def _steps_of_reads(accesses: NDArray[Any]) -> NDArray[Any]:
     """Numbers of instructions after which warps of a block read; [0] if it reads nothing."""
     steps = accesses["step"][accesses["kind"] == READ]
     return np.unique(steps) if len(steps) else np.zeros(1)
+
+
+def _extrapolated_counts(
+    plan: BlockPlan, runs: Sequence[BlockRuns], at_k: BlockRuns
+) -> list[Counts] | None:
+    """Counts of a block of each region at K itself, on lines along K.
+
+    None if counts are on no line, or if a line does not meet the counts of the blocks `at_k`.
+    """
+    lines = [
+        affine({run.k: run.groups[n][0] for run in runs}, at_k.k) for n in range(len(plan.regions))
+    ]
+    found = [line for line in lines if line is not None]
+    if len(found) < len(lines):
+        return None
+    proofs = zip(plan.anchors, at_k.groups, strict=True)
+    return found if all(agree([found[n], counts]) for n, (counts,) in proofs) else None
 
 
 def _extrapolated_work(low: BlockRuns, high: BlockRuns, k: int) -> list[NDArray[Any]]:
