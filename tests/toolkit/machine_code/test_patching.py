@@ -16,6 +16,7 @@ from toolkit.machine_code.patching import (
     STALL,
     WORD_BYTES,
     changed,
+    field,
     rewritten,
 )
 from toolkit.sass.timing_table import machine_code
@@ -114,3 +115,9 @@ def test_an_instruction_with_a_relocation_stays():
     assert "filled in when it is loaded" in refusal(
         UnsupportedError, rewritten, cubin.image, {cubin.symbol: lambda code: list(map(nop, code))}
     )
+
+
+def test_a_field_has_all_of_its_bits_and_no_others():
+    assert field((1 << 128) - 1, STALL, 4) == 0b1111
+    assert field(0b1101 << STALL, STALL, 4) == 0b1101
+    assert field(0b1101 << STALL, STALL + 1, 2) == 0b10

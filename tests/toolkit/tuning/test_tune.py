@@ -141,6 +141,7 @@ def test_the_dispatchers_entry_has_the_winner_its_ties_and_its_speed_over_cublas
 
 def test_only_the_best_by_prediction_are_measured_and_the_defaults(machine):
     found, _ = run(effort={"measurements": 1})
+    assert "--device" not in found.command  # this machine's GPU measured
     ranked = [one.label for one in found.shapes[0].candidates]
     best = found.shapes[0].candidates[0]
     assert set(machine.launched) == {f"bk={best.parameters['bk']},tm=16", "bk=4,tm=16"}
@@ -285,6 +286,7 @@ def test_another_device_than_the_gpu_here_is_ranked_for(machine):
         "T4: leave the device out to measure"
     ]
     assert machine.launched == []
+    assert " --device t4 " in found.command
 
 
 @pytest.mark.parametrize(
