@@ -260,3 +260,40 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) send(unsigned* out)
     # odd lanes of each block send 100 times their block and their lane
     expected = [np.where(lanes % 2, 100 * other + lanes, 7) for other in (1, 0)]
     assert np.array_equal(ran.outputs[0], expected)
+
+
+REDUCTION = """
+extern "C" __global__ void reduces(TYPE* out, const TYPE* in)
+{
+    __shared__ alignas(128) TYPE part[64];
+    const int t = threadIdx.x;
+    part[t] = in[t];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.OPERATION [%0], [%1], %2;"
+            ::"l"(out), "r"(shared_address(part)), "n"(64 * sizeof(TYPE)) : "memory");
+        asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "c_type", "dtype", "expected"),
+    [
+        ("add.f32", "float", np.float32, np.add),
+        ("min.s32", "int", np.int32, np.minimum),
+        ("or.b32", "unsigned", np.uint32, np.bitwise_or),
+    ],
+)
+def test_a_bulk_reduction_combines_each_element_with_what_was_there(
+    operation, c_type, dtype, expected
+):
+    source = HELPERS + REDUCTION.replace("TYPE", c_type).replace("OPERATION", operation)
+    before = np.arange(64).astype(dtype)
+    given = np.arange(64)[::-1].astype(dtype) * (1 if c_type == "unsigned" else -1)
+    found = simulate(
+        cubin_of(source, "reduces"), grid=1, block=64, arguments=[before, given], device="h200"
+    )
+    np.testing.assert_array_equal(found.outputs[0], expected(before, given))
