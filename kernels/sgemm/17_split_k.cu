@@ -85,6 +85,8 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
 
 #include "sliced_loop.cuh"
 
+#include "sliced_sums.cuh"
+
     if constexpr (SPLITS > 1) {
         const auto store = [&](int row, int col, float4 sum) {
             if (row < M && col < N) {  // N is a multiple of 4: a float4 is inside or outside, never half
