@@ -70,7 +70,7 @@ class Tile:
 
 
 ANY_TILES = (
-    Tile(bm=64, bn=128, bk=16, tm=8, tn=8, slices=1, stages=3, prefetched=False),
+    Tile(bm=64, bn=128, bk=16, tm=8, tn=8, slices=1, stages=3, fenced=True, prefetched=False),
     Tile(bm=128, bn=64, bk=16, tm=8, tn=8, slices=1, stages=3, fenced=True),
     Tile(bm=64, bn=64, bk=16, tm=4, tn=8, slices=1, stages=3),
     Tile(bm=64, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3, fenced=True),

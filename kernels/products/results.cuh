@@ -66,23 +66,26 @@ __device__ T added(const float* place, int slices)
 // Adds the sums of all blocks of a tile in the last one of them, which is told so: true. It has them as those of one slice.
 __device__ bool add_splits(float* parts, const Tile& tile, int splits, char* workspace, bool by_ticket)
 {
-    constexpr int GROUP = OWN % 8 == 0 ? 8 : OWN % 6 == 0 ? 6 : OWN;  // quads of a thread that are added together
-    constexpr int AT_ONCE = TM * TN < 64 && GROUP == 8 ? 1 : 16 / GROUP;  // splits that are on their way, by registers
-    static_assert(GROUP <= 8 && OWN % GROUP == 0, "groups share the quads of a thread evenly");
+    // Quads of a thread that are added together, and splits of them that are on their way, as far as registers go.
+    constexpr int REGISTERS = 65536 / (THREADS * BLOCKS) < 255 ? 65536 / (THREADS * BLOCKS) : 255;
+    constexpr int GROUP = OWN % 16 == 0 && REGISTERS == 255 ? 16 : OWN % 12 == 0 ? 12 : OWN % 8 == 0 ? 8 : OWN;
+    constexpr int AT_ONCE = GROUP < 8 ? 16 / GROUP : (REGISTERS - 16) / (4 * GROUP) - 1;
+    static_assert(OWN % GROUP == 0 && AT_ONCE > 0, "groups share the quads of a thread evenly");
     __shared__ bool is_last;
+    const int t = threadIdx.x;
     const size_t tiles = size_t(gridDim.x / splits) * gridDim.z, tickets_bytes = by_ticket ? (tiles * sizeof(int) + 127) / 128 * 128 : 0;
-    float4* const sums = reinterpret_cast<float4*>(workspace + tickets_bytes) + size_t(tile.number) * splits * SHARE + threadIdx.x;
+    float4* const sums = reinterpret_cast<float4*>(workspace + tickets_bytes) + size_t(tile.number) * splits * SHARE + t;
     const auto place = [&](int n) -> float* {
-        const int quad = n * THREADS + threadIdx.x;
-        return quad < TILE_QUADS ? parts + quad / (BN / 4) * PITCH + quad % (BN / 4) * 4 : nullptr;
+        const int quad = n * THREADS + t;
+        return TILE_QUADS % THREADS == 0 || quad < TILE_QUADS ? parts + quad / (BN / 4) * PITCH + quad % (BN / 4) * 4 : nullptr;
     };
-#pragma unroll 4
+#pragma unroll 8
     for (int n = 0; n < OWN; ++n)
         if (const float* const from = place(n)) __stcg(sums + tile.split * SHARE + n * THREADS, added<float4>(from, SLICES));
     if (!by_ticket) return false;
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) {
+    if (t == 0) {
         int* const ticket = reinterpret_cast<int*>(workspace) + tile.number;
         is_last = atomicAdd(ticket, 1) == splits - 1;
         if (is_last) *ticket = 0;  // for the next launch

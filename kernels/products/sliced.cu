@@ -38,7 +38,7 @@
 #define BATCHED_B 1
 #endif
 
-constexpr int BAND = 8, TOGETHER = 1;
+constexpr int BAND = 8, TOGETHER = 1, BLOCKS = 1;
 
 #include "sliced.cuh"
 #include "results.cuh"
@@ -58,7 +58,7 @@ __device__ void copy(unsigned stage, unsigned barrier, const TensorMap& a, const
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 sgemm_sliced(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, float* __restrict__ C,
              int M, int N, int K, int ldc, long long stride_c, float alpha, float beta, int splits, int by_ticket, char* __restrict__ workspace)
 {
