@@ -65,7 +65,7 @@ class Constants:
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
         *(0.853, 0.878, 0.842, 0.882, 0.928, 0.981, 0.861),
-        *(0.957, 0.942, 0.884, 0.861, 0.852, 0.921),
+        *(0.957, 0.942, 0.88, 0.884, 0.861, 0.852, 0.921),
     )
     bulk_rates: tuple[float, ...] = (1.02, 1.08, 1.02, 1.07, 1.08)
     streamed_rates: tuple[float, ...] = (1.12, 1.13)
@@ -95,6 +95,7 @@ RATES = {
     "96x64x16/12x8x1": Rate(alone=2871, together=7626, blocks=6),
     "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
     "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
+    "64x64x32/8x8x2": Rate(alone=2147, together=7126, blocks=4),
     "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
     "64x32x32/8x8x4": Rate(alone=1369, together=4004, blocks=4),
     "32x32x32/4x8x4": Rate(alone=962, together=3692, blocks=6),

@@ -79,6 +79,7 @@ ANY_TILES = (
     Tile(bm=96, bn=64, bk=16, tm=12, tn=8, slices=1, stages=3, fenced=True),
     Tile(bm=128, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3, fenced=True),
     Tile(bm=32, bn=128, bk=32, tm=4, tn=8, slices=2, stages=3),
+    Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=2, stages=3),
     Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=4, stages=3),
     Tile(bm=64, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
     Tile(bm=32, bn=32, bk=32, tm=4, tn=8, slices=4, stages=3),
