@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import exp, log
-from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +83,13 @@ def _regret(found: Sequence[tuple[float, float]], least_s: float) -> float:
     Both take a mean of candidates that are nearly as short as the shortest.
     """
     longer = [min(time_s / least_s - 1, MOST_ERROR) for _, time_s in found]
-    chosen, fastest = (
-        sum(map(mul, shares, longer)) / sum(shares)
-        for shares in (
-            [(min(times) / one) ** REGRET_POWER for one in times]
-            for times in zip(*found, strict=True)
-        )
-    )
-    return max(chosen - fastest, 0.0)
+
+    def mixed(times: Sequence[float]) -> float:
+        shares = [(min(times) / one) ** REGRET_POWER for one in times]
+        return sum(share * one for share, one in zip(shares, longer, strict=True)) / sum(shares)
+
+    estimates, measured = zip(*found, strict=True)
+    return max(mixed(estimates) - mixed(measured), 0.0)
 
 
 def changed(
