@@ -68,9 +68,9 @@ __device__ bool add_splits(float* parts, const Tile& tile, int splits, char* wor
 {
     // Quads of a thread that are added together, and splits of them that are on their way, as far as registers go.
     constexpr int REGISTERS = 65536 / (THREADS * BLOCKS) < 255 ? 65536 / (THREADS * BLOCKS) : 255;
-    constexpr int GROUP = OWN % 16 == 0 && REGISTERS == 255 ? 16 : OWN % 12 == 0 ? 12 : OWN % 8 == 0 ? 8 : OWN;
-    constexpr int AT_ONCE = GROUP < 8 ? 16 / GROUP : (REGISTERS - 16) / (4 * GROUP) - 1;
-    static_assert(OWN % GROUP == 0 && AT_ONCE > 0, "groups share the quads of a thread evenly");
+    constexpr int MOST = REGISTERS == 255 ? 16 : 8, GROUP = OWN % MOST == 0 ? MOST : OWN % 12 == 0 ? 12 : OWN;
+    constexpr int AT_ONCE = GROUP < 8 ? 16 / GROUP : REGISTERS < 128 ? 1 : GROUP == 12 ? 3 : 2;
+    static_assert(OWN % GROUP == 0, "groups share the quads of a thread evenly");
     __shared__ bool is_last;
     const int t = threadIdx.x;
     const size_t tiles = size_t(gridDim.x / splits) * gridDim.z, tickets_bytes = by_ticket ? (tiles * sizeof(int) + 127) / 128 * 128 : 0;
