@@ -43,16 +43,17 @@ class Flaw:
     """A launch of a kernel with a flaw, and the same kernel without it.
 
     `causes`: effects of which the largest avoidable part of the time has to be one; also roofs,
-    where the flaw is too much work for one unit. `fixed`: what the launch without the flaw has
-    otherwise (grid, block). `file`: that of the kernel, unless it has its own. `origin`: file of a
-    public repository whose kernel has the same flaw.
+    where the flaw is too much work for one unit. `grid`, `block`, `arguments`: empty if the host
+    code of the file says them; `kernel` is then the name of the file. `fixed`: what the launch
+    without the flaw has otherwise (grid, block). `file`: that of the kernel, unless it has its own.
+    `origin`: file of a public repository whose kernel has the same flaw.
     """
 
     kernel: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    arguments: tuple[Argument, ...]
     causes: frozenset[Effect]
+    grid: tuple[int, ...] = ()
+    block: tuple[int, ...] = ()
+    arguments: tuple[Argument, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     file: str = "kernels.cu"
     origin: str = ""
@@ -64,6 +65,8 @@ class Flaw:
 
     def launch(self, *, is_fixed: bool) -> dict[str, Any]:
         """Arguments of `simulate` and `run`."""
+        if not self.grid:
+            return {"defines": {"FIXED": int(is_fixed)}}
         geometry: dict[str, Any] = {"grid": self.grid, "block": self.block}
         if is_fixed:
             geometry |= self.fixed
@@ -627,8 +630,44 @@ THIRD_HELD_OUT_ROOFS = (
         source=_THIRD_SOURCE,
     ),
 )
+# Programs as users write them, with host code, before the rules of decision 155. Expected first
+# remedies, in order: sums of a warp or a block before the atomic operation; one array per
+# dimension (neighbouring threads at neighbouring addresses); constant indices of the rows; more
+# and smaller blocks; weights in registers, shared or global memory; neighbouring threads at
+# neighbouring addresses; padded rows; FP32 literals; shuffles, which need no barriers; counts of a
+# block in shared memory before the atomic operation.
+PROGRAMS = FOLDER / "programs"
+
+
+def _program(name: str, *causes: Effect) -> Flaw:
+    return Flaw(kernel=name, causes=frozenset(causes), file=f"programs/{name}.cu")
+
+
+def _program_at_roof(name: str, *roofs: Effect) -> Roof:
+    return Roof(kernel=name, launch={}, roofs=frozenset(roofs), source=PROGRAMS / f"{name}.cu")
+
+
+FOURTH_HELD_OUT = (
+    _program("jacobi_residual", Effect.ATOMICS),
+    _program("kmeans_assign", Effect.UNCOALESCED),
+    _program("batched_lu", Effect.LOCAL_MEMORY),
+    _program("nbody_small", Effect.IDLE_SMS),
+    _program("depthwise", Effect.CONSTANTS),
+    _program("im2col", Effect.UNCOALESCED),
+    _program("attention_scores", Effect.CONFLICTS),
+    _program("mandelbrot", Effect.FP64_PIPE),
+    _program("hillis_steele", Effect.BARRIERS),
+    _program("radix_pass", Effect.ATOMICS),
+)
+FOURTH_HELD_OUT_ROOFS = (
+    _program_at_roof("cross_entropy", Effect.DRAM_BANDWIDTH),
+    _program_at_roof("rope", Effect.DRAM_BANDWIDTH),
+    _program_at_roof("xorshift_pi", Effect.LOGIC_PIPE, Effect.OTHER_INSTRUCTIONS),
+    _program_at_roof("fir_taps", Effect.FP32_PIPE),
+)
 HELD_OUT_SETS = {
     1: (HELD_OUT, HELD_OUT_ROOFS),
     2: (SECOND_HELD_OUT, SECOND_HELD_OUT_ROOFS),
     3: (THIRD_HELD_OUT, THIRD_HELD_OUT_ROOFS),
+    4: (FOURTH_HELD_OUT, FOURTH_HELD_OUT_ROOFS),
 }
