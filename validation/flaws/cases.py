@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from analysis.timing.predicted import Effect, Predicted
+from toolkit.execution.completed_request import completed
+from toolkit.execution.launch_request import LaunchRequest
 from toolkit.execution.simulate import simulate
 from toolkit.launch.launch import Argument
 
 FOLDER = Path(__file__).parent
 ROOF_SOURCE = FOLDER / "roofs.cu"
+PROGRAMS = FOLDER / "programs"
 M = 1 << 20
 
 
@@ -66,7 +69,7 @@ class Flaw:
     def launch(self, *, is_fixed: bool) -> dict[str, Any]:
         """Arguments of `simulate` and `run`."""
         if not self.grid:
-            return {"defines": {"FIXED": int(is_fixed)}}
+            return launch_of_host_code(self.source, {"FIXED": int(is_fixed)})
         geometry: dict[str, Any] = {"grid": self.grid, "block": self.block}
         if is_fixed:
             geometry |= self.fixed
@@ -80,12 +83,54 @@ class Flaw:
 
 @dataclass(frozen=True, kw_only=True)
 class Roof:
-    """A launch that no edit makes faster, and the roofs of which its time is to name one."""
+    """A launch that no edit makes faster, and the roofs of which its time is to name one.
+
+    `given`: arguments of `simulate`; empty if host code says them.
+    """
 
     kernel: str
-    launch: Mapping[str, Any]
+    given: Mapping[str, Any]
     roofs: frozenset[Effect]
     source: Path = ROOF_SOURCE
+
+    @property
+    def launch(self) -> Mapping[str, Any]:
+        """Arguments of `simulate` and `run`."""
+        return self.given or launch_of_host_code(self.source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed:
+    """A launch of a program whose time alone is compared. `arguments`: those that need data."""
+
+    kernel: str
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+    @property
+    def source(self) -> Path:
+        return PROGRAMS / f"{self.kernel}.cu"
+
+    @property
+    def launch(self) -> dict[str, Any]:
+        """Arguments of `simulate` and `run`."""
+        return launch_of_host_code(self.source, arguments=self.arguments)
+
+
+def launch_of_host_code(
+    source: Path,
+    defines: Mapping[str, object] | None = None,
+    arguments: Mapping[str, Argument] | None = None,
+) -> dict[str, Any]:
+    """The launch that the host code of a program says, as arguments of `simulate` and `run`."""
+    asked = LaunchRequest(source=source, defines=defines or {}, arguments=arguments or {})
+    found = completed(asked, None, 1, guesses=True).request
+    return {
+        "kernel": found.kernel,
+        "grid": found.grid,
+        "block": found.block,
+        "arguments": found.arguments,
+        "defines": dict(defines or {}),
+    }
 
 
 def predicted(source: Path, launch: Mapping[str, Any], device: str) -> Predicted:
@@ -127,7 +172,7 @@ def _roof(
     launch = {"grid": _tuple(grid), "block": _tuple(block), "arguments": arguments}
     return Roof(
         kernel=kernel,
-        launch={"kernel": kernel, **launch},
+        given={"kernel": kernel, **launch},
         roofs=frozenset(roofs),
         source=source,
     )
@@ -630,21 +675,20 @@ THIRD_HELD_OUT_ROOFS = (
         source=_THIRD_SOURCE,
     ),
 )
+
+
 # Programs as users write them, with host code, before the rules of decision 155. Expected first
 # remedies, in order: sums of a warp or a block before the atomic operation; one array per
 # dimension (neighbouring threads at neighbouring addresses); constant indices of the rows; more
 # and smaller blocks; weights in registers, shared or global memory; neighbouring threads at
 # neighbouring addresses; padded rows; FP32 literals; shuffles, which need no barriers; counts of a
 # block in shared memory before the atomic operation.
-PROGRAMS = FOLDER / "programs"
-
-
 def _program(name: str, *causes: Effect) -> Flaw:
     return Flaw(kernel=name, causes=frozenset(causes), file=f"programs/{name}.cu")
 
 
 def _program_at_roof(name: str, *roofs: Effect) -> Roof:
-    return Roof(kernel=name, launch={}, roofs=frozenset(roofs), source=PROGRAMS / f"{name}.cu")
+    return Roof(kernel=name, given={}, roofs=frozenset(roofs), source=PROGRAMS / f"{name}.cu")
 
 
 FOURTH_HELD_OUT = (
@@ -665,6 +709,23 @@ FOURTH_HELD_OUT_ROOFS = (
     _program_at_roof("xorshift_pi", Effect.LOGIC_PIPE, Effect.OTHER_INSTRUCTIONS),
     _program_at_roof("fir_taps", Effect.FP32_PIPE),
 )
+
+
+def uneven_graph() -> dict[str, Argument]:
+    """A graph as `bfs_step.cu` makes it: every 64th vertex has 128 edges, others up to 11."""
+    draw = np.random.default_rng(1)
+    degrees = draw.integers(0, 12, M)
+    degrees[::64] = 128
+    levels = np.full(M, -1, dtype=np.int32)
+    levels[::3] = 4
+    return {
+        "offsets": np.concatenate(([0], np.cumsum(degrees))).astype(np.int32),
+        "edges": integers(int(degrees.sum()), M),
+        "levels": levels,
+    }
+
+
+FOURTH_TIMED = (Timed(kernel="bfs_step", arguments=uneven_graph()), Timed(kernel="black_scholes"))
 HELD_OUT_SETS = {
     1: (HELD_OUT, HELD_OUT_ROOFS),
     2: (SECOND_HELD_OUT, SECOND_HELD_OUT_ROOFS),
