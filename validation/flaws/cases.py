@@ -122,7 +122,17 @@ def launch_of_host_code(
     arguments: Mapping[str, Argument] | None = None,
 ) -> dict[str, Any]:
     """The launch that the host code of a program says, as arguments of `simulate` and `run`."""
-    asked = LaunchRequest(source=source, defines=defines or {}, arguments=arguments or {})
+    asked = LaunchRequest(
+        source=source,
+        kernel=None,
+        grid=None,
+        block=None,
+        arguments=arguments or {},
+        shape=None,
+        dynamic_shared_bytes=None,
+        defines=defines or {},
+        options=("-lineinfo",),
+    )
     found = completed(asked, None, 1, guesses=True).request
     return {
         "kernel": found.kernel,

@@ -2,7 +2,7 @@
 // The flaw: rows are exchanged by an index that is known at run time only, so that the matrix is in
 // local memory.
 template <typename T, int N>
-__global__ void lu_batched(T *matrices, int *pivots, int batch) {
+__global__ void lu_batched(const T *matrices, T *factors, int *pivots, int batch) {
     int id = blockIdx.x * blockDim.x + threadIdx.x;
     if (id >= batch) return;
 
@@ -53,7 +53,7 @@ __global__ void lu_batched(T *matrices, int *pivots, int batch) {
 #pragma unroll
     for (int i = 0; i < N; i++)
 #pragma unroll
-        for (int j = 0; j < N; j++) matrices[(i * N + j) * batch + id] = a[i][j];
+        for (int j = 0; j < N; j++) factors[(i * N + j) * batch + id] = a[i][j];
 }
 
 #include <thrust/device_vector.h>
@@ -63,9 +63,10 @@ int main() {
     const int batch = 1 << 18;
     thrust::host_vector<float> host(64 * batch);
     for (auto &value : host) value = rand() % 1000 / 1000.0f;
-    thrust::device_vector<float> matrices = host;
+    thrust::device_vector<float> matrices = host, factors(host.size());
     thrust::device_vector<int> pivots(8 * batch);
     lu_batched<float, 8><<<batch / 128, 128>>>(thrust::raw_pointer_cast(matrices.data()),
+                                               thrust::raw_pointer_cast(factors.data()),
                                                thrust::raw_pointer_cast(pivots.data()), batch);
     cudaDeviceSynchronize();
 }
