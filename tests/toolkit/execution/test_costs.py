@@ -49,26 +49,15 @@ DIVERGENT = """extern "C" __global__ void branches(float *y, const float *x) {
         for (int k = 0; k < 200; k++) v = v * 0.99f - 0.5f;
     y[i] = v;
 }"""
-LOCAL_ROWS = """extern "C" __global__ void rows(float *y, const float *x) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x, at = x[i];
-    float4 a[16], sum = make_float4(0, 0, 0, 0);
-    for (int k = 0; k < 16; k++) a[k] = make_float4(i + k, i, k, 1);
-    for (int k = 0; k < 64; k++) {
-        float4 v = a[(at + 7 * k) & 15];
-        sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
-        a[(at + k) & 15] = sum;
-    }
-    y[i] = sum.x + sum.y + sum.z + sum.w;
-}"""
-RESIDUAL = """extern "C" __global__ void residual(float *sum, float *y, const float *x) {
+RESIDUAL = """extern "C" __global__ void residual(float *sum, float *y, const float *x, int n) {
     __shared__ float left[256];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     left[threadIdx.x] = x[i];
     __syncthreads();
-    float a = left[(threadIdx.x + 1) % 256];
-    float b = left[(threadIdx.x + 255) % 256];
-    float c = left[(threadIdx.x + 16) % 256];
-    float d = left[(threadIdx.x + 240) % 256];
+    float a = left[(threadIdx.x + 1) % 256] * x[i + n];
+    float b = left[(threadIdx.x + 255) % 256] * x[i + 2 * n];
+    float c = left[(threadIdx.x + 16) % 256] * x[i + 3 * n];
+    float d = left[(threadIdx.x + 240) % 256] * x[i + 4 * n];
     float e = 0.25f * (a + b + c + d);
     y[i] = e;
     atomicAdd(sum, fabsf(e - left[threadIdx.x]));
@@ -222,15 +211,8 @@ def test_divergence_costs_what_whole_warps_save():
     assert cost(divergent(0), Effect.ONE_THREAD) == 0
 
 
-def test_words_of_local_memory_are_not_called_divergence():
-    """An access of 16 bytes makes four requests, and all lanes take part."""
-    found = predicted(LOCAL_ROWS, 528, 256, (528 * 256, 528 * 256))
-    assert cost(found, Effect.LOCAL_MEMORY) > found.time_s / 2
-    assert cost(found, Effect.DIVERGENCE) == 0
-
-
 def test_the_line_of_atomic_operations_is_named_where_others_execute_more():
-    found = predicted(RESIDUAL, 1024, 256, (1, 1024 * 256, 1024 * 256))
+    found = predicted(RESIDUAL, 1024, 256, (1, 1024 * 256, 5 * 1024 * 256), 1024 * 256)
     assert largest(found).effect == Effect.ATOMICS
     first = max(found.lines[:-1], key=lambda one: one.time_s)
     at = RESIDUAL.partition("atomicAdd")[0].count("\n") + 1
