@@ -202,10 +202,6 @@ class HostUnit:
         ]
         return len([one for one in same if not text_of(one.declaration).startswith("extern")]) > 1
 
-    def line_of(self, place: Place) -> int:
-        """Line of a place, from 1."""
-        return self.texts[place.file].encode()[: place.at].count(b"\n") + 1
-
     def loops_around(self, place: Place) -> list[tuple[int, int]]:
         return [one for one in self.loops[place.file] if one[0] <= place.at < one[1]]
 

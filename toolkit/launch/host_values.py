@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from tree_sitter import Node
 
-from toolkit.launch.host_expressions import HANDLERS, NO_ARGUMENTS, field_of
+from toolkit.launch.host_assumptions import (
+    assume_first_pass,
+    is_in_update,
+    is_taken,
+    number_of_words,
+)
+from toolkit.launch.host_expressions import HANDLERS, field_of
 from toolkit.launch.host_nodes import constructor_arguments, expression
 from toolkit.launch.host_numbers import (
     ONE,
@@ -26,15 +32,7 @@ from toolkit.launch.host_numbers import (
     converted,
 )
 from toolkit.launch.host_types import Frame, Types
-from toolkit.launch.host_unit import (
-    BLOCKS,
-    UNCONDITIONAL,
-    HostUnit,
-    HostVariable,
-    Place,
-    Use,
-    Write,
-)
+from toolkit.launch.host_unit import HostUnit, HostVariable, Place, Use, Write
 
 DEEPEST = 48  # values that follow from other values
 # Functions that only read what an address points to
@@ -153,7 +151,7 @@ class Evaluator:
         """Value that a variable is declared with."""
         if variable.kind == "parameter":
             if variable.name not in frame.arguments:
-                return self._number_of_words(variable)
+                return number_of_words(self, variable)
             node, place, outer = frame.arguments[variable.name]
             return field_of(self.value(node, place, outer, depth), path)
         declarator = variable.declarator
@@ -186,51 +184,6 @@ class Evaluator:
             raise UnknownValueError
         return field_of(self.value(value, variable.place, frame, depth), path)
 
-    def _number_of_words(self, variable: HostVariable) -> Number:
-        """Value of `argc`, the first parameter of main, in a run without arguments."""
-        function = self.unit.function_at(variable.place)
-        if function is None or function.name != "main" or not function.parameter_names:
-            raise UnknownValueError
-        if variable.name != function.parameter_names[0]:
-            raise UnknownValueError
-        self.assume(NO_ARGUMENTS)
-        return Number(1, "i32")
-
-    def _is_taken(self, write: Write, place: Place, frame: Frame, depth: int) -> bool | None:
-        """True if conditions around a write hold, so that it comes before a place; None: unknown.
-
-        A loop that does not begin takes no write.
-        """
-        first = self if self.assumed is None else replace(self, assumed=set())
-        node, known = write.node, True
-        while (outer := node.parent) is not None and outer.type not in ("function_definition",):
-            if outer.start_byte <= place.at < outer.end_byte:
-                break
-            branch = _branch(outer, node)
-            if branch is None:
-                known = known and outer.type in (*UNCONDITIONAL, *BLOCKS)
-            else:
-                condition, expected = branch
-                try:
-                    at = Place(file=place.file, at=condition.start_byte)
-                    holds = bool(first.number(condition, at, frame, depth - 1).value)
-                except UnknownValueError:
-                    known = False
-                else:
-                    if holds != expected:
-                        self._take_over(first)
-                        return False
-                    known = known and outer.type == "if_statement"
-            node = outer
-        if known:
-            self._take_over(first)
-        return True if known else None
-
-    def _take_over(self, other: Evaluator) -> None:
-        """Assume what another evaluator has, but for passes of loops: its loop does not begin."""
-        if NO_ARGUMENTS in (other.assumed or ()):
-            self.assume(NO_ARGUMENTS)
-
     def _last_write(
         self, variable: HostVariable, place: Place, path: str, frame: Frame, depth: int
     ) -> tuple[Write | None, list[Write]]:
@@ -243,10 +196,10 @@ class Evaluator:
             for one in self.unit.writes_of(variable)
             if not path or not one.path or one.path == path
         ]
-        updates = [one for one in writes if _is_in_update(one, place)]
+        updates = [one for one in writes if is_in_update(one, place)]
         writes = [one for one in writes if one not in updates]
         taken = {
-            one: self._is_taken(one, place, frame, depth)
+            one: is_taken(self, one, place, frame, depth)
             for one in writes
             if not variable.is_global and one.place.at < place.at and not is_certain(one, place)
         }
@@ -271,12 +224,8 @@ class Evaluator:
             if first <= begin < end:
                 continue
             if any(first <= one.place.at < end for one in (*writes, *updates)):
-                self._assume_first_pass(first, place)
+                assume_first_pass(self, first, place)
         return last, later
-
-    def _assume_first_pass(self, begin: int, place: Place) -> None:
-        line = self.unit.line_of(Place(file=place.file, at=begin))
-        self.assume(f"the first pass of the loop in line {line}")
 
     def _is_earlier(self, other: Place, place: Place) -> bool:
         """True if what happens at a place of the same function may come before another one."""
@@ -300,29 +249,6 @@ class Evaluator:
         if use.function in self.unit.macros:
             return False
         return not _HARMLESS.match(use.function)
-
-
-def _is_in_update(write: Write, place: Place) -> bool:
-    """True if a write is the update of a loop around a place: it follows each pass."""
-    node = write.node
-    while (outer := node.parent) is not None:
-        if outer.type == "for_statement" and outer.child_by_field_name("update") == node:
-            return outer.start_byte <= place.at < outer.end_byte
-        node = outer
-    return False
-
-
-def _branch(outer: Node, inner: Node) -> tuple[Node, bool] | None:
-    """The condition of a statement, and whether it holds where a part of it is executed."""
-    condition = outer.child_by_field_name("condition")
-    if condition is None or outer.type not in ("if_statement", "for_statement", "while_statement"):
-        return None
-    if condition.type == "condition_clause":
-        condition = condition.child_by_field_name("value") or condition
-    if inner == outer.child_by_field_name("alternative"):
-        return condition, False
-    parts = [outer.child_by_field_name(x) for x in ("consequence", "body", "update")]
-    return (condition, True) if inner in parts else None
 
 
 def is_certain(write: Write, place: Place) -> bool:

@@ -311,11 +311,14 @@ class SourceLaunches:
             ]
             return min(found, key=_open, default=None)
 
-        own = self._of_kernel(self._launches_of(kernel, values), kernel, line)
+        strictly = self.code.launches(values, _plain(kernel)) if values else self.launches
+        own = self._of_kernel(strictly, kernel, line)
         best = best_of(own)
         if best is None:
             one = self._of(None, kernel, declared, positions, grid, block, shared_bytes)
-            return replace(one, is_left_out=self._is_left_out(kernel))
+            name = _plain(kernel)
+            is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
+            return replace(one, is_left_out=is_left_out)
         if best.is_open(best.guessable):
             assuming = self.code.launches(values, _plain(kernel), assuming=True)
             known = best_of(self._of_kernel(assuming, kernel, line))
@@ -338,9 +341,6 @@ class SourceLaunches:
             there = f"choose one of {', '.join(map(str, lines))}" if lines else "no line does"
             raise InputError(f"{self.name}: {what}: {there}")
         return at
-
-    def _launches_of(self, kernel: str | None, values: Mapping[str, Number]) -> list[HostLaunch]:
-        return self.code.launches(values, _plain(kernel)) if values else self.launches
 
     def _is_of(self, launch: HostLaunch, kernel: str | None) -> bool:
         if kernel is None:
@@ -366,10 +366,6 @@ class SourceLaunches:
             templates = dict(zip(functions[0].templates, texts, strict=False))
             return declared_parameters(self.code.unit, functions[0], templates)
         return signature(self.text, kernel)
-
-    def _is_left_out(self, kernel: str | None) -> bool:
-        name = (kernel or "").partition("<")[0].rpartition("::")[2].strip()
-        return name in kernel_names(self.text) and name not in self.code.unit.functions
 
     def _of(
         self,
@@ -420,7 +416,7 @@ class SourceLaunches:
 
 def _plain(kernel: str | None) -> str | None:
     """Name of a kernel without template arguments and namespaces."""
-    return kernel.partition("<")[0].rpartition("::")[2] if kernel else None
+    return kernel.partition("<")[0].rpartition("::")[2].strip() if kernel else None
 
 
 def _template(code: HostCode, kernel: str) -> str:
