@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.sm import LOST, SCHEDULERS, Ran, side_by_side
+from analysis.sm import LOST, SCHEDULERS, Ran, Unit, side_by_side
 from analysis.timing.effects import (
     ATOMICS,
     GLOBAL,
@@ -48,6 +48,7 @@ MOST_LINES, LEAST_OF_LINE = 5, 0.03
 RANKED_BY = (1 << 17, 3 << 17)
 # Note of an effect that costs nothing
 LONGER = "0: after those before it, the replay takes longer without it"
+MOSTLY = 0.5  # of the work of a pipe
 MANY_TIMES = 4  # as many instructions: such blocks are long
 
 
@@ -261,7 +262,8 @@ def costs_of(
         costs.append((one.effect, part, alone_clocks, detail))
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
-        detail = _beside_roof(now, hz) if effect == Effect.REMAINDER else ""
+        detail = _of_conversions(base) if effect == Effect.SPECIAL_PIPE else ""
+        detail = _beside_roof(now, hz) if effect == Effect.REMAINDER else detail
         costs.append((effect, part, 0.0, detail))
     launch_s = runs.sm.constants.launch_s
     return (
@@ -308,6 +310,18 @@ def _detail(effect: Effect, sm: ModelledSm) -> str:
     if sm.work.of_sm:
         return "blocks take different times"
     return f"up to {sm.blocks:,} of {blocks:,} blocks per SM"
+
+
+def _of_conversions(scene: Scene) -> str:
+    """What the special-function pipe mostly does, if it converts between FP32 and FP64."""
+    if not scene.instructions:
+        return ""
+    executed = np.where(
+        scene.sm.work.code["unit"] == Unit.CONVERT_64, 1, scene.code["unit"] == Unit.XU
+    ) * scene.of_each(lambda one: one.executed)
+    of_fp64 = scene.of_each(lambda one: one.text.startswith("F2F") and ".F64" in one.text)
+    share = (executed * of_fp64).sum() / max(1.0, executed.sum())
+    return "mostly conversions between FP32 and FP64" if share > MOSTLY else ""
 
 
 def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:

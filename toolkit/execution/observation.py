@@ -316,7 +316,8 @@ class _Observer:
         """Instructions of each block (core.WORK), and the block that executes them in its place.
 
         A block that was not executed gets those of an executed block of its class, and is replayed
-        itself. If blocks were `drawn`, one of them, chosen at random, stands for it in both.
+        itself. If blocks were `drawn`, the nearest of them stands for it in both: neighbours often
+        have about as much work, and are on different SMs.
         """
         known = np.concatenate([one.run.work for one in self.executed.samples.values()])
         blocks = np.array(list(self.executed.samples))
@@ -324,10 +325,11 @@ class _Observer:
         of_classes[class_of[blocks]] = known
         found, stand_in = of_classes[class_of], np.arange(self.executed.blocks)
         if drawn:
-            generator = np.random.default_rng(len(drawn))
-            chosen = generator.integers(len(drawn), size=self.executed.blocks)
-            among = np.isin(blocks, drawn)
-            found, stand_in = known[among][chosen], blocks[among][chosen]
+            among = np.sort(np.asarray(drawn))
+            between = (among[1:] + among[:-1]) / 2
+            stand_in = among[np.searchsorted(between, np.arange(self.executed.blocks))]
+            order = np.argsort(blocks)
+            found = known[order][np.searchsorted(blocks[order], stand_in)]
         found[blocks], stand_in[blocks] = known, blocks
         return found, stand_in
 
