@@ -48,11 +48,11 @@ def compiled(source: str, options: Sequence[str], name: str) -> bytes:
 
 
 def _architecture(driver: Any, source: str) -> dict[str, str]:
-    """sm_90a where a source needs it on this GPU, as an argument; else PyCUDA chooses."""
-    if with_features("sm_90", source) == "sm_90":
-        return {}
+    """sm_90a and the like where a source needs it on this GPU; else PyCUDA chooses."""
     major, minor = driver.Context.get_device().compute_capability()
-    return {"arch": with_features(f"sm_{major}{minor}", source)}
+    plain = f"sm_{major}{minor}"
+    featured = with_features(plain, source)
+    return {} if featured == plain else {"arch": featured}
 
 
 def nvcc_version() -> str:

@@ -195,8 +195,8 @@ FORMS = {form.name: form for form in (*_of_reals(), *_of_integers(), *_of_bits()
 
 
 SCALES_GIVEN = ", const unsigned *of_scales"
-SCALES_READ = f"""const unsigned scales[2] = {{
-        of_scales[2 * tile * {LANES} + lane], of_scales[(2 * tile + 1) * {LANES} + lane]}};"""
+SCALES_READ = f"""const unsigned *const at = of_scales + 2 * {LANES} * tile + lane;
+    const unsigned scales[2] = {{at[0], at[{LANES}]}};"""
 
 
 def source(form: Form) -> str:
@@ -216,15 +216,15 @@ def source(form: Form) -> str:
         f'"{of_inputs}"({x}[{k}])' for x, n in zip("ab", counts, strict=False) for k in range(n)
     ]
     inputs += [f'"{letter}"(c[{k}])' for k in range(counts[2])]
-    scales = ""
+    more = read = scales = ""
     if form.scales:
-        scales = form.scales.operands(number)
+        more, read, scales = SCALES_GIVEN, SCALES_READ, form.scales.operands(number)
         inputs += form.scales.inputs()
     outputs = [f'"={letter}"(d[{k}])' for k in range(counts[3])]
     element = "double" if double else "unsigned"
     return f"""
 extern "C" __global__ void __launch_bounds__({THREADS}) {form.name}(
-    const {element} *of_a, const {element} *of_b, const {kind} *of_c, {kind} *of_d, int tiles{SCALES_GIVEN if form.scales else ""})
+    const {element} *of_a, const {element} *of_b, const {kind} *of_c, {kind} *of_d, int tiles{more})
 {{
     const int tile = blockIdx.x * {THREADS // LANES} + threadIdx.x / {LANES};
     const int lane = threadIdx.x % {LANES};
@@ -234,7 +234,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}) {form.name}(
     for (int k = 0; k < {counts[0]}; ++k) a[k] = of_a[(tile * {counts[0]} + k) * {LANES} + lane];
     for (int k = 0; k < {counts[1]}; ++k) b[k] = of_b[(tile * {counts[1]} + k) * {LANES} + lane];
     for (int k = 0; k < {counts[2]}; ++k) c[k] = of_c[(tile * {counts[2]} + k) * {LANES} + lane];
-    {SCALES_READ if form.scales else ""}
+    {read}
     asm volatile("{form.ptx()} {", ".join(operands)}{scales};"
                  : {", ".join(outputs)}
                  : {", ".join(inputs)});
@@ -278,9 +278,10 @@ def sums_of_registers(form: Form, registers: Array) -> Array:
 
 
 def scales_to_registers(scales: Scales, of_a: Array, of_b: Array, others: Array) -> Array:
-    """Words [tiles, operand, lane] that hold scales: of A [tiles, 16, count], of B [tiles, 8, count].
+    """Words [tiles, operand, lane] that hold scales.
 
-    `others` are the words before, of which every byte that holds no scale stays.
+    Those of A are [tiles, 16, count], of B [tiles, 8, count]. `others` are the words before, of
+    which every byte that holds no scale stays.
     """
     found = np.ascontiguousarray(others).view(np.uint8).reshape(len(of_a), 2, 8, 4, 4)
     a_byte, a_lanes, b_byte, b_lane = scales.where

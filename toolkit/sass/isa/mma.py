@@ -148,7 +148,7 @@ def qmma(i: Lowering) -> None:
         real(i, BYTES, pair, half=results == ["F16"], operation=operation, more=more)
 
 
-@opcode("OMMA", modifiers="16864 SF F32 E2M1 SP E8 UE8 UE4M3 4X 2X")
+@opcode("OMMA", modifiers="16864 168128 SF F32 E2M1 SP E8 UE8 UE4M3 4X 2X")
 def omma(i: Lowering) -> None:
     """sums, A, B, sums so far, scales of A and of B, and where they are: elements of 4 bits"""
     refuse_sparse(i)
