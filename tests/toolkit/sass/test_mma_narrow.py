@@ -132,7 +132,7 @@ def by_fours(form, a, b, c, scales):
         )
         of_a, of_b = (scale(int(x[first // block]), form.scales.kind) for x in scales)
         value = times(times(total, of_a[1]), of_b[1]) if isfinite(of_a[1] + of_b[1]) else nan
-        if of_a[1] and of_b[1]:
+        if (of_a[1] and of_b[1]) or isnan(value):
             terms.append((of_a[0] + of_b[0], value))
     found = special([value for _, value in terms], "f32")
     return sum_of(terms, 35, "f32") if found is None else found
