@@ -13,7 +13,8 @@ import pytest
 from analysis.errors import LaunchError
 from tests.probe import holding, probe
 from tests.sampling import sampled
-from toolkit import simulate
+from toolkit import check, simulate
+from validation import ROOT
 from validation.mma.forms import (
     NARROW_FORMS,
     OF_FOUR_BITS,
@@ -264,3 +265,50 @@ def test_a_part_of_a_warp_cannot_multiply(text):
     with pytest.raises(LaunchError):
         probe(f"@P0 {text}", holding(P0=0xFFFF), capability=120)
     probe(f"@P1 {text}", holding(P0=0xFFFF), capability=120)  # no lane at all does nothing
+
+
+MXFP4 = ROOT / "validation" / "mma" / "kernels" / "mxfp4.cu"
+M, N, K = 64, 128, 512
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+
+
+@pytest.fixture(scope="module")
+def operands():
+    """Elements and scales of A and of B, as the kernel takes them and as numbers."""
+    rng = np.random.default_rng(4)
+    packed, scales, numbers = [], [], []
+    for rows in (M, N):
+        x = rng.integers(0, 16, (rows, K), np.uint8)
+        scale = rng.integers(120, 135, (rows, K // 32), np.uint8)
+        packed.append(x[:, ::2] | x[:, 1::2] << 4)
+        scales.append(scale)
+        signed = np.where(x & 8, -1, 1) * E2M1[x & 7]
+        numbers.append(signed * np.repeat(2.0 ** (scale.astype(int) - 127), 32, axis=1))
+    return [*packed, *scales], numbers
+
+
+def launch(given):
+    arguments = [*given, np.zeros((M, N), np.float32), np.int32(N), np.int32(K)]
+    return {"grid": (N // 64, M // 64), "block": THREADS, "arguments": arguments}
+
+
+def test_a_product_of_mxfp4_is_right_and_has_counters_lines_and_a_page(operands):
+    given, (a, b) = operands
+    done = simulate(MXFP4, "mxfp4", device="rtx-5090", blocks="all", **launch(given))
+    wanted = a @ b.T
+    # Each of the K / 64 sums is cut off, within 2^-23 of its terms.
+    allowed = (K // 64) * 2.0**-23 * (np.abs(a) @ np.abs(b).T)
+    assert (np.abs(done.outputs[4] - wanted) <= allowed).all()
+    warps = 4 * (M // 64) * (N // 64)
+    assert done.counters["sm__inst_executed_pipe_tensor.sum"] == warps * 8 * K // 64
+    text = MXFP4.read_text(encoding="utf-8").splitlines()
+    lines = {n for (_, n), x in done.lines.items() if x.get("sm__inst_executed_pipe_tensor.sum")}
+    assert lines
+    assert all("multiply_step<" in text[line - 1] for line in lines)
+    assert {cost.line for cost in done.predicted.lines} & lines
+    assert "multiply_step&lt;" in done.html()
+
+
+def test_check_finds_nothing_in_a_product_of_mxfp4(operands):
+    given, _ = operands
+    assert not check(MXFP4, "mxfp4", arch="sm_120", **launch(given)).findings
