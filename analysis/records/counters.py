@@ -272,7 +272,7 @@ def _of_tensor_cores() -> Iterable[Counter]:
         operands, _, sums = source.partition("_dst_")
         yield _counter(
             f"sm__ops_path_tensor_src_{source}",
-            f"operations on tensor cores with {operands.upper()} operands",
+            f"operations on tensor cores with {operands.upper().replace('_', ' and ')} operands",
             MetricUnit.OPERATIONS,
             Group.INSTRUCTIONS,
             _operations(source),

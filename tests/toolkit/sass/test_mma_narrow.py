@@ -66,9 +66,7 @@ def scale(byte, kind):
 def bits_of(value, kind):
     """Bits of a sum: FP32 cut off towards zero, FP16 to nearest even; 0 has no sign."""
     if kind == "f16":
-        rounded = (
-            np.float16(float(value)) if abs(value) < 2**20 else np.float16(np.sign(value) * inf)
-        )
+        rounded = np.float16(float(value) if abs(value) < 65520 else np.sign(value) * inf)
         return int(rounded.view(np.uint16)) & (0xFFFF if rounded else 0)
     magnitude, least = abs(value), Fraction(2) ** -149
     if magnitude >= 2**128:
