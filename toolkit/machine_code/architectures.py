@@ -12,11 +12,11 @@ DEFAULT_ARCHITECTURE = DEFAULT_DEVICE.sm_arch  # where neither an architecture n
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)", re.ASCII)
 
 
-# What an architecture lacks and has with an "a" (PTX ISA, wgmma, setmaxnreg, mma with .kind), in a
-# source or in ptxas' message.
+# What an architecture lacks and has with an "a" (PTX ISA: wgmma, setmaxnreg; mma with .kind,
+# ldmatrix that widens), in a source or in ptxas' message.
 _FEATURES = {
     "sm_90": re.compile(r"\bwgmma\b|\bsetmaxnreg\b"),
-    **dict.fromkeys(("sm_120", "sm_121"), re.compile(r"\bkind::(mx)?f(8f6f4|4)")),
+    **dict.fromkeys(("sm_120", "sm_121"), re.compile(r"\bkind::(mx)?f(8f6f4|4)|\bb8x16\b")),
 }
 
 
