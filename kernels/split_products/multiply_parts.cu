@@ -52,7 +52,8 @@ constexpr int A_BYTES = BM * BK * 2, B_BYTES = BN * BK * 2, STAGE_BYTES = 2 * (A
 // Tensor cores cut sums off towards zero. That costs a sum of many comparable terms about the same part of its size in each
 // 64 of K, so that it is multiplied by this when it is added to others.
 constexpr float GIVE_BACK = 1.0f + 0x1p-23f;
-// Sums of fewer terms are shorter, and are added with what the addition before lost (Kahan's sum). Wider tiles lack registers for it.
+// Sums of fewer terms are shorter, and are added with what the addition before lost (Kahan's sum). Wider tiles have no
+// registers for that.
 constexpr bool KEEPS_LOST = BN == 64;
 constexpr int SPECIAL_READ = 1;  // a barrier of all threads but those of the first warp
 static_assert(BN / 64 % CLUSTER == 0, "each block copies as many pieces of B");

@@ -234,10 +234,10 @@ def test_sums_of_many_terms_get_back_what_is_cut_off():
 
 
 def test_sums_of_some_terms_are_short_and_keep_what_additions_lose():
-    """In sums of 64 of K, and without what additions lose, the error is 7.9e-8."""
+    """In sums of 64 of K, and without what additions lose, the error is 8.0e-8."""
     a, b = sample_inputs("exponents-60", 1984, seed=1, rows=64, columns=64)
     case = of_small(a, b)
-    assert relative_rms(case, case.run(NARROW)) <= 5.7e-8
+    assert relative_rms(case, case.run(NARROW, shares=1)) <= 5.3e-8
 
 
 def test_sums_of_one_term_are_three_times_as_far_off_as_a_rounded_product():
