@@ -20,6 +20,11 @@ _FEATURES = {
 }
 
 
+def names_features(text: str) -> bool:
+    """True if a source names what one architecture alone has."""
+    return any(features.search(text) for features in _FEATURES.values())
+
+
 def with_features(arch: str, text: str) -> str:
     """`arch`, or "sm_90a" for "sm_90" where a source, or an error, names what that alone has.
 
