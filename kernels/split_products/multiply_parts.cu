@@ -37,6 +37,10 @@
 #define SHARES 0  // 1: some tiles are shared along K. Not compiled otherwise: launches of a few steps take 0.5 us longer with it
 #endif
 
+#ifndef KEEPS_LOST
+#define KEEPS_LOST 0  // 1: sums of fewer terms are shorter, and are added with what the addition before lost (Kahan's sum).
+#endif                // Tiles of more than 64 columns have no registers for that, and it costs all sums 3 to 5% of the time
+
 #include "places.cuh"
 #include "roots.cuh"
 #include "terms.cuh"
@@ -52,9 +56,6 @@ constexpr int A_BYTES = BM * BK * 2, B_BYTES = BN * BK * 2, STAGE_BYTES = 2 * (A
 // Tensor cores cut sums off towards zero. That costs a sum of many comparable terms about the same part of its size in each
 // 64 of K, so that it is multiplied by this when it is added to others.
 constexpr float GIVE_BACK = 1.0f + 0x1p-23f;
-// Sums of fewer terms are shorter, and are added with what the addition before lost (Kahan's sum). Wider tiles have no
-// registers for that.
-constexpr bool KEEPS_LOST = BN == 64;
 constexpr int SPECIAL_READ = 1;  // a barrier of all threads but those of the first warp
 static_assert(BN / 64 % CLUSTER == 0, "each block copies as many pieces of B");
 
