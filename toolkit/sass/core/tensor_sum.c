@@ -24,7 +24,8 @@ ALWAYS_INLINE int decode(const u32 format, const u32 *x, u32 count, i32 *e, floa
     u32 any = 0;
     IVDEP for (u32 n = 0; n < count; n++) {
         const u32 bits = x[n] >> dropped, low = bits & fraction, field = bits >> f.fraction_bits & top;
-        const u32 special = format > TENSOR_E5M2 ? 0 : format == TENSOR_E4M3 ? (bits & (sign - 1)) == sign - 1 : field == top;
+        const u32 last = format == TENSOR_E4M3 ? (bits & (sign - 1)) == sign - 1 : field == top;
+        const u32 special = format > TENSOR_E5M2 ? 0 : last;
         const u32 is_nan = special & (format == TENSOR_E4M3 || low != 0);
         const i32 whole = (i32)either(field != 0, low | (fraction + 1), low);
         const i32 normal = (i32)either(field != 0, field, 1) - f.bias;
