@@ -1,16 +1,18 @@
 """`matmul(..., precision="fp32x")` against cuBLAS FP32: times, errors, special values. Needs a GPU.
 
     python -m benchmarks.split_products [--parts times classes sustained peers accuracy special]
-                                        [--output FILE]
+                                        [--output FILE] [--gemmul8 LIBRARY]
 
 The timed call is the one that a user makes, with an output that is given: of cuBLAS (torch.matmul,
 TF32 off) and of ours, by the protocols of benchmarks/protocols.py. Errors are those of rows of C
-against float64, relative to |A||B|.
+against float64, relative to |A||B|. With a library of GEMMul8 (benchmarks/kernels/gemmul8.cu) it is
+compared too: errors by the number of moduli, and times of those that are as accurate as cuBLAS.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import warnings
 from collections.abc import Callable, Iterator
@@ -218,13 +220,84 @@ def _triton_call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, precision: s
     return lambda: product(a, b, c, precision)
 
 
+GEMMUL8_SIZES = (2048, 1024, 4096, 8192)  # the first chooses the moduli
+MODULI = range(5, 11)
+MODES = {"fast": 1, "accurate": 0}
+
+
+class Gemmul8:
+    """SGEMM of GEMMul8 on INT8 tensor cores."""
+
+    def __init__(self, library: Path) -> None:
+        self._library = ctypes.CDLL(str(library.resolve()))
+        self._library.gemmul8_workspace_bytes.restype = ctypes.c_size_t
+        if status := self._library.gemmul8_open():
+            raise RuntimeError(f"cublasCreate returned {status}")
+
+    def call(
+        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, moduli: int, mode: str
+    ) -> Call:
+        """A call that multiplies with so many moduli, in its own workspace."""
+        sizes = [ctypes.c_size_t(one) for one in (a.shape[0], b.shape[1], a.shape[1])]
+        size = self._library.gemmul8_workspace_bytes(*sizes, moduli)
+        workspace = torch.empty(size, dtype=torch.uint8, device="cuda")
+        pointers = [ctypes.c_void_p(one.data_ptr()) for one in (a, b, c)]
+
+        def multiply() -> None:
+            last = ctypes.c_void_p(workspace.data_ptr())
+            self._library.gemmul8_multiply(*sizes, *pointers, moduli, MODES[mode], last)
+
+        return multiply
+
+
+def gemmul8(library: Path) -> Iterator[dict[str, Any]]:
+    """GEMMul8 beside cuBLAS FP32 and ours: the fewest moduli of each mode that are as accurate on
+    normal numbers as cuBLAS.
+    """
+    peer = Gemmul8(library)
+    chosen: dict[str, int] = {}
+    for size in GEMMUL8_SIZES:
+        for data in ("normal", "exponents over 2^60"):
+            a, b = drawn(data, size, size, size)
+            c, cublas, ours = _calls(a, b)
+            calls: dict[str, Call] = {"cuBLAS FP32": cublas, "fp32x": ours}
+            for mode in MODES:
+                for moduli in [chosen[mode]] if mode in chosen else MODULI:
+                    calls[_name(mode, moduli)] = peer.call(a, b, c, moduli, mode)
+            found = {}
+            for name, call in calls.items():
+                c.fill_(float("nan"))
+                call()
+                found[name] = errors(data, c, a, b)
+            if not chosen:
+                chosen = {mode: _fewest(mode, found) for mode in MODES}
+            timed = {"cuBLAS FP32", "fp32x", *(_name(*one) for one in chosen.items())}
+            for name, error in found.items():
+                row = {"peer": name, "size": size, "data": data, "error": error}
+                if name in timed and data == "normal":
+                    row["seconds"] = burst_s(calls[name], STREAM)
+                yield row
+
+
+def _name(mode: str, moduli: int) -> str:
+    return f"GEMMul8 {mode}, {moduli} moduli"
+
+
+def _fewest(mode: str, found: dict[str, dict[str, Any]]) -> int:
+    """The fewest moduli with which the error is at most that of cuBLAS; else the most tried."""
+    most = found["cuBLAS FP32"]["rms"]
+    enough = (one for one in MODULI if found[_name(mode, one)]["rms"] <= most)
+    return next(enough, MODULI[-1])
+
+
 PARTS = {one.__name__: one for one in (times, classes, sustained, peers, accuracy, special)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--gemmul8", type=Path, help="a library of benchmarks/kernels/gemmul8.cu")
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     record: dict[str, Any] = {
@@ -234,9 +307,12 @@ def main() -> None:
         "version": __version__,
         "commit": commit(),
     }
-    for part in options.parts:
+    parts = {name: PARTS[name] for name in options.parts}
+    if options.gemmul8:
+        parts["gemmul8"] = partial(gemmul8, options.gemmul8)
+    for part, rows in parts.items():
         record[part] = []
-        for row in PARTS[part]():
+        for row in rows():
             record[part].append(row)
             print(part, json.dumps(row), flush=True)
             if options.output:

@@ -33,6 +33,7 @@ WARP_COLUMNS = 128
 USUAL_ROW_QUADS, MOST_ROW_QUADS, MOST_ROW_WARPS = 4, 8, 8
 UNIT_ROWS = 32, 16, 8, 4  # of a warp: the most with which every SM has a block
 MOST_BATCH = 64  # products with three launches each
+MOST_PLAIN_K = 1024  # of sums in float32 whose additions may lose what they do (decision 146)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,11 @@ class SplitTile:
     bm = 128
     bk = 64
     threads = 384
+
+    @property
+    def keeps_lost(self) -> bool:
+        """True if registers also hold what additions lose."""
+        return self.bn <= 64
 
     @property
     def name(self) -> str:
@@ -204,7 +210,8 @@ def _multiply(
         entry="split_product",
         defines=_layout(product)
         | {"BN": tile.bn, "STAGES": tile.stages, "CLUSTER": tile.cluster}
-        | {"SHARES": int(taken.shared_tiles > 0)},
+        | {"SHARES": int(taken.shared_tiles > 0)}
+        | {"KEEPS_LOST": int(tile.keeps_lost and product.k > MOST_PLAIN_K)},
         grid=(min(taken.units, taken.clusters) * tile.cluster, 1, 1),
         block=tile.threads,
         dynamic_shared_bytes=tile.shared_bytes,

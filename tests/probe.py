@@ -134,6 +134,7 @@ def probe(
     shared_bytes=0,
     local_bytes=0,
     counts=None,
+    capability=90,
 ):
     """The state after the instructions and an EXIT, run by the first warp of a block.
 
@@ -142,7 +143,7 @@ def probe(
     one core.COUNT per instruction and one for the EXIT, is added to.
     Raises UnsupportedError for what cannot be lowered and LaunchError for what stops.
     """
-    lowered = _lowered(text)
+    lowered = _lowered(text, capability)
     pool = _pool(lowered, constants or {})
     table = allocation_table(buffers)
     launch = core.CoreLaunch(
@@ -167,10 +168,10 @@ def probe(
 
 
 @lru_cache(maxsize=64)
-def _lowered(text):
+def _lowered(text, capability):
     """The core's program for instructions and an EXIT; rows of operands are tried on one."""
     body = instructions(text) if isinstance(text, str) else text
-    return lower((*body, _exit(INSTRUCTION_BYTES * len(body))))
+    return lower((*body, _exit(INSTRUCTION_BYTES * len(body))), capability)
 
 
 def _exit(address):

@@ -207,7 +207,7 @@ def _of_instructions() -> Iterable[Counter]:
 # Opcodes by what Nsight Compute counts them as, on an H200 and, of warpgroups, an H100. It has no
 # counter for products of bits.
 _PRODUCTS = {
-    "hmma": ("HMMA", "QMMA", "HGMMA", "QGMMA"),
+    "hmma": ("HMMA", "QMMA", "OMMA", "HGMMA", "QGMMA"),
     "imma": ("IMMA", "BMMA", "IGMMA", "BGMMA"),
     "dmma": ("DMMA",),
     "gmma": ("HGMMA", "QGMMA", "IGMMA", "BGMMA"),
@@ -272,7 +272,7 @@ def _of_tensor_cores() -> Iterable[Counter]:
         operands, _, sums = source.partition("_dst_")
         yield _counter(
             f"sm__ops_path_tensor_src_{source}",
-            f"operations on tensor cores with {operands.upper()} operands",
+            f"operations on tensor cores with {operands.upper().replace('_', ' and ')} operands",
             MetricUnit.OPERATIONS,
             Group.INSTRUCTIONS,
             _operations(source),

@@ -6,10 +6,13 @@ import re
 from functools import cache
 
 # Types of the operands, as Nsight Compute's `sm__ops_path_tensor_src_*` name them.
-SOURCES = ("fp16", "bf16_dst_fp32", "tf32_dst_fp32", "fp8", "int8", "int4", "int1", "fp64")
+SOURCES = (
+    *("fp16", "bf16_dst_fp32", "tf32_dst_fp32", "fp8", "fp4_fp6_dst_fp32", "fp4_fp6_dst_fp16"),
+    *("fp4_dst_fp32", "int8", "int4", "int1", "fp64"),
+)
 OPERATIONS_OF_MULTIPLY_ADD = 2
 
-_PRODUCT = re.compile(r"([HIBDQ])(G?)MMA\.([0-9x]+)((?:\.\w+)*)")
+_PRODUCT = re.compile(r"([HIBDQO])(G?)MMA\.(?:SF\.)?([0-9x]+)((?:\.\w+)*)")
 # HMMA.16816: the extents in a row; wgmma and DMMA have an x between them
 _EXTENTS = re.compile(r"(\d+)x(\d+)x(\d+)$|(16|8)(8)(\d+)$")
 ROWS_OF_WARPGROUP, ROWS_OF_ITS_WARP = 64, 16
@@ -27,6 +30,8 @@ def products_of(text: str) -> tuple[str, int]:
     ('fp16', 65536)
     >>> products_of("BMMA.168256.XOR.POPC R4, R8, R12, R4")
     ('int1', 65536)
+    >>> products_of("OMMA.SF.16864.F32.E2M1.E2M1.E8 R12, R12, R10, R16, R0, R21, URZ")
+    ('fp4_dst_fp32', 16384)
     >>> products_of("FFMA R0, R1, R2, R3")
     ('', 0)
     """
@@ -47,7 +52,9 @@ def _source(letter: str, modifiers: list[str]) -> str:
         return f"{wide.pop().lower()}_dst_fp32" if wide else "fp16"
     if letter == "I":
         return "int4" if {"S4", "U4"}.intersection(modifiers) else "int8"
-    return {"B": "int1", "D": "fp64", "Q": "fp8"}[letter]
+    if letter == "Q" and {"E3M2", "E2M3", "E2M1"}.intersection(modifiers):
+        return "fp4_fp6_dst_fp16" if "F16" in modifiers else "fp4_fp6_dst_fp32"
+    return {"B": "int1", "D": "fp64", "Q": "fp8", "O": "fp4_dst_fp32"}[letter]
 
 
 # Operations of a lane in half precision. Instructions that only move or convert a value have none.

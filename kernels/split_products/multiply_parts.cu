@@ -37,6 +37,10 @@
 #define SHARES 0  // 1: some tiles are shared along K. Not compiled otherwise: launches of a few steps take 0.5 us longer with it
 #endif
 
+#ifndef KEEPS_LOST
+#define KEEPS_LOST 0  // 1: sums of fewer terms are shorter, and are added with what the addition before lost (Kahan's sum).
+#endif                // Tiles of more than 64 columns have no registers for that, and it costs all sums 3 to 5% of the time
+
 #include "places.cuh"
 #include "roots.cuh"
 #include "terms.cuh"
@@ -150,7 +154,7 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
         Output output = {C, places.root_a, places.root_b, M, N, ldc, alpha, beta, ldc % 2 == 0 && size_t(C) % 8 == 0, false};
         for (int at = blockIdx.x / CLUSTER; at < units; at += clusters) {
             const Unit unit(at, whole, shares, steps);
-            float sum[PASSES][WIDTH / 2] = {};
+            float sum[PASSES][WIDTH / 2] = {}, lost[WIDTH / 2] = {};
             for (int step = unit.begin; step < unit.end; ++step, next()) {
                 const unsigned a = first + stage * STAGE_BYTES + half * PIECE, b = first + stage * STAGE_BYTES + 2 * A_BYTES;
                 // of the high (0) or low part (1), from k = 16 i on
@@ -168,12 +172,23 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
                         pin(part);
                     };
                     const auto add_part = [&] {
+                        if (KEEPS_LOST && terms != MANY) {
 #pragma unroll
-                        for (int i = 0; i < WIDTH / 2; ++i) sum[pass][i] = fmaf(part[i], factor, sum[pass][i]);
+                            for (int i = 0; i < WIDTH / 2; ++i) {
+                                const float added = part[i] - lost[i], total = sum[0][i] + added;
+                                lost[i] = (total - sum[0][i]) - added, sum[0][i] = total;
+                            }
+                        } else {
+#pragma unroll
+                            for (int i = 0; i < WIDTH / 2; ++i) sum[pass][i] = fmaf(part[i], factor, sum[pass][i]);
+                        }
+                    };
+                    const auto multiply_some = [&](int low_a, int low_b, int begin, int end, int counts) {
+#pragma unroll
+                        for (int i = begin; i < end; ++i) multiply(part, a_at(low_a, i), b_at(low_b, pass, i), i > begin || counts);
                     };
                     const auto multiply_all = [&](int low_a, int low_b, int counts) {
-#pragma unroll
-                        for (int i = 0; i < BK / 16; ++i) multiply(part, a_at(low_a, i), b_at(low_b, pass, i), i > 0 || counts);
+                        multiply_some(low_a, low_b, 0, BK / 16, counts);
                     };
                     // the small products first: each wgmma cuts the whole sum off
                     if (terms == FEW) {  // low parts decide: their products count, and small sums are added apart
@@ -183,6 +198,14 @@ split_product(const __grid_constant__ TensorMap map_a, const __grid_constant__ T
                         add_part();
                         begin_products();
                         multiply_all(0, 0, 0);
+                        wait_for_part();
+                    } else if (KEEPS_LOST && terms == SOME) {  // shorter sums are cut off less
+                        begin_products();
+                        multiply_all(0, 1, 0), multiply_all(1, 0, 1), multiply_some(0, 0, 0, BK / 32, 1);
+                        wait_for_part();
+                        add_part();
+                        begin_products();
+                        multiply_some(0, 0, BK / 32, BK / 16, 0);
                         wait_for_part();
                     } else {
                         begin_products();

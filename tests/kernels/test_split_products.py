@@ -7,6 +7,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import ShapeError, UnavailableError
+from analysis.product_errors import sample_inputs
 from kernels.product import Product
 from kernels.split_paths import LEAST_K, NARROW, SQUARE, TILES, WIDE, plan_for, split
 from tests.refusals import refusal
@@ -230,6 +231,13 @@ def test_sums_of_many_terms_get_back_what_is_cut_off():
     m, n, k = SMALL
     case = of_small(random.random((m, k)), random.random((k, n)))
     assert relative_rms(case, case.run(NARROW)) <= 2 * ROUNDING
+
+
+def test_sums_of_some_terms_are_short_and_keep_what_additions_lose():
+    """In sums of 64 of K, and without what additions lose, the error is 8.0e-8."""
+    a, b = sample_inputs("exponents-60", 1984, seed=1, rows=64, columns=64)
+    case = of_small(a, b)
+    assert relative_rms(case, case.run(NARROW, shares=1)) <= 5.3e-8
 
 
 def test_sums_of_one_term_are_three_times_as_far_off_as_a_rounded_product():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis.errors import CompileError, UnavailableError, first_line
-from toolkit.machine_code.architectures import with_features
+from toolkit.machine_code.architectures import names_features, with_features
 
 LANGUAGE_OPTIONS = ("-std=c++17",)
 FILE = "kernel.cu"  # name that PyCUDA gives to a source, and so that of its lines
@@ -48,8 +48,8 @@ def compiled(source: str, options: Sequence[str], name: str) -> bytes:
 
 
 def _architecture(driver: Any, source: str) -> dict[str, str]:
-    """sm_90a where a source needs it on this GPU, as an argument; else PyCUDA chooses."""
-    if with_features("sm_90", source) == "sm_90":
+    """sm_90a and the like where a source needs it on this GPU; else PyCUDA chooses."""
+    if not names_features(source):
         return {}
     major, minor = driver.Context.get_device().compute_capability()
     return {"arch": with_features(f"sm_{major}{minor}", source)}

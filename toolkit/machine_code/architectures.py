@@ -12,17 +12,29 @@ DEFAULT_ARCHITECTURE = DEFAULT_DEVICE.sm_arch  # where neither an architecture n
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)", re.ASCII)
 
 
-# What sm_90 lacks and sm_90a has (PTX ISA, wgmma and setmaxnreg), in a source or in ptxas' message.
-_FEATURES_OF_90A = re.compile(r"\bwgmma\b|\bsetmaxnreg\b")
+# What an architecture lacks and has with an "a" (PTX ISA: wgmma, setmaxnreg; mma with .kind,
+# ldmatrix that widens), in a source or in ptxas' message.
+_FEATURES = {
+    "sm_90": re.compile(r"\bwgmma\b|\bsetmaxnreg\b"),
+    **dict.fromkeys(("sm_120", "sm_121"), re.compile(r"\bkind::(mx)?f(8f6f4|4)|\bb8x16\b")),
+}
+
+
+def names_features(text: str) -> bool:
+    """True if a source names what one architecture alone has."""
+    return any(features.search(text) for features in _FEATURES.values())
 
 
 def with_features(arch: str, text: str) -> str:
-    """`arch`, or "sm_90a" in place of "sm_90" where a source, or an error, names its instructions.
+    """`arch`, or "sm_90a" for "sm_90" where a source, or an error, names what that alone has.
 
     >>> with_features("sm_90", 'asm volatile("wgmma.fence.sync.aligned;");')
     'sm_90a'
+    >>> with_features("sm_120", "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4")
+    'sm_120a'
     """
-    return "sm_90a" if arch == "sm_90" and _FEATURES_OF_90A.search(text) else arch
+    features = _FEATURES.get(arch)
+    return f"{arch}a" if features and features.search(text) else arch
 
 
 def architecture_of(arch: str | None, device: Device | None) -> str:

@@ -207,7 +207,7 @@ def _unit_of(opcode: str, modifiers: tuple[str, ...]) -> Unit:
     if opcode in _CONVERSIONS and any("64" in modifier for modifier in modifiers):
         return Unit.CONVERT_64
     if opcode in _TENSOR:
-        is_long = opcode in ("QMMA", "OMMA") or not _LONG.isdisjoint(modifiers)
+        is_long = opcode == "QMMA" or not _LONG.isdisjoint(modifiers)
         if opcode == "IMMA" and "16816" in modifiers:
             is_long = False
         return Unit.TENSOR if is_long or {"1688", "TF32"} <= set(modifiers) else Unit.TENSOR_SHORT

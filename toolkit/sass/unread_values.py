@@ -24,7 +24,8 @@ from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.regions import Flow
 
 # Flags of products whose sums are not computed: GMMA_NO_VALUES of gmma.h, MMA_NO_VALUES of mma.h.
-NO_VALUES = {"GMMA": 1 << 8, **dict.fromkeys(("MMA", "MMA_INTEGER", "MMA_BITS"), 1 << 8)}
+_PRODUCTS_OF_WARPS = ("MMA", "MMA_INTEGER", "MMA_BITS", "MMA_SCALED", "MMA_SCALED_FOURS")
+NO_VALUES = {"GMMA": 1 << 8, **dict.fromkeys(_PRODUCTS_OF_WARPS, 1 << 8)}
 DATA_SOURCE = 2
 # Operations of memory that have an address in sources 0 and 1 and data in source 2 on.
 _LOADS = {"LOAD", "MATRIX_LOAD"}

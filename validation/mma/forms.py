@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -18,11 +19,39 @@ LANES, THREADS = 32, 128
 N = 8
 BITS = {
     **{"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "f32": 32, "s32": 32, "b1": 1},
-    **dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), 8),
+    **dict.fromkeys(("e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "s8", "u8"), 8),
     **dict.fromkeys(("s4", "u4"), 4),
 }
+OF_FOUR_BITS = ("mxf4", "mxf4nvf4")  # kinds whose elements of E2M1 have no bytes of their own
 
 Array = NDArray[Any]
+
+
+# Byte and lanes of the scales of A, byte and lane of those of B.
+Where = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scales:
+    """Scales of blocks: `count` for a row of A and for a column of B, of `kind` ue8m0 or ue4m3."""
+
+    count: int
+    kind: str
+    where: Where
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}_{self.count}x_at_{''.join(map(str, self.where))}"
+
+    def operands(self, first: int) -> str:
+        """Operands of PTX that begin with operand `first`: a register and two constants each."""
+        texts = (f"{{%{k}}}, {{%{k + 1}, %{k + 2}}}" for k in (first, first + 3))
+        return ", " + ", ".join(texts)
+
+    def inputs(self) -> list[str]:
+        a_byte, a_lanes, b_byte, b_lane = self.where
+        of_a = ['"r"(scales[0])', f'"n"({a_byte})', f'"n"({a_lanes})']
+        return [*of_a, '"r"(scales[1])', f'"n"({b_byte})', f'"n"({b_lane})']
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,21 +65,33 @@ class Form:
     sums: str
     option: str = ""
     capability: int = 80  # the least that has it
+    kind: str = ""  # of sm_120a: "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4"
+    scales: Scales | None = None
 
     @property
     def name(self) -> str:
         parts = [f"m{self.m}n{N}k{self.k}", self.sums, self.a]
         parts += [self.b] * (self.a != self.b) + [self.option.replace(".popc", "")]
+        parts += [self.kind, self.scales.name if self.scales else ""]
         return "_".join(filter(None, parts)).replace("satfinite", "sat")
 
     @property
     def family(self) -> str:
         """The instruction of machine code, of forms that it has."""
+        if self.kind in OF_FOUR_BITS:
+            return "OMMA"
+        if self.kind:
+            return "QMMA"
         if self.a in ("e4m3", "e5m2"):
             return "FP8"
         if self.a in ("s4", "u4"):
             return "4 bits"
         return {"f64": "DMMA", "b1": "BMMA", "s8": "IMMA", "u8": "IMMA"}.get(self.a, "HMMA")
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element of A."""
+        return 4 if self.kind in OF_FOUR_BITS else BITS[self.a]
 
     @property
     def length(self) -> int:
@@ -59,7 +100,7 @@ class Form:
 
     @property
     def element(self) -> np.dtype[Any]:
-        return np.dtype(f"u{max(1, (32 if self.a == 'b1' else BITS[self.a]) // 8)}")
+        return np.dtype(f"u{max(1, (32 if self.a == 'b1' else self.bits) // 8)}")
 
     @property
     def sum(self) -> np.dtype[Any]:
@@ -68,12 +109,17 @@ class Form:
     def registers(self, operand: str) -> int:
         """Registers of 32 bits of each lane."""
         rows, columns = {"a": (self.m, self.k), "b": (N, self.k)}.get(operand, (self.m, N))
-        bits = BITS[self.a if operand in "ab" else self.sums]
+        bits = self.bits if operand in "ab" else BITS[self.sums]
         return rows * columns * bits // (32 * LANES)
 
     def ptx(self) -> str:
         types = f"{self.sums}.{self.a}.{self.b}.{self.sums}"
         shape = f"mma.sync.aligned.m{self.m}n{N}k{self.k}.row.col"
+        if self.kind:
+            shape += f".kind::{self.kind}"
+        if self.scales:
+            vector = f"block_scale.scale_vec::{self.scales.count}X"
+            return f"{shape}.{vector}.{types}.{self.scales.kind}"
         if self.option.endswith("popc"):
             return f"{shape}.{types}.{self.option}"
         return f"{shape}.{self.option}.{types}" if self.option else f"{shape}.{types}"
@@ -115,7 +161,42 @@ def _of_doubles() -> Iterator[Form]:
         yield Form(m=m, k=k, a="f64", b="f64", sums="f64", option=option, capability=least)
 
 
+FIRST: Where = (0, 0, 0, 0)
+PLACES: dict[int, tuple[Where, ...]] = {  # by the number of scales beside each other
+    1: (FIRST, (1, 0, 2, 0), (0, 1, 3, 1), (2, 1, 0, 2), (3, 0, 1, 3)),
+    2: (FIRST, (2, 0, 0, 1), (0, 1, 2, 2), (2, 1, 2, 3)),
+    4: (FIRST, (0, 1, 0, 1), (0, 0, 0, 2), (0, 1, 0, 3)),
+}
+
+
+def _of_narrow() -> Iterator[Form]:
+    """Forms of sm_120a with elements of 4 and 6 bits, and with block scales."""
+    kinds = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+    of_bytes = partial(Form, m=16, k=32, capability=120)
+    of_fours = partial(Form, m=16, k=64, a="e2m1", b="e2m1", sums="f32", capability=120)
+    for a, b in product(kinds, kinds):
+        yield of_bytes(a=a, b=b, sums="f32", kind="f8f6f4")
+        yield of_bytes(a=a, b=b, sums="f16", kind="f8f6f4")
+        places = PLACES[1] if (a, b) == ("e4m3", "e2m1") else (FIRST,)
+        for where in places:
+            scales = Scales(count=1, kind="ue8m0", where=where)
+            yield of_bytes(a=a, b=b, sums="f32", kind="mxf8f6f4", scales=scales)
+    for kind, scale, count in (
+        ("mxf4", "ue8m0", 2),
+        ("mxf4nvf4", "ue8m0", 2),
+        ("mxf4nvf4", "ue4m3", 4),
+    ):
+        for where in PLACES[count]:
+            yield of_fours(kind=kind, scales=Scales(count=count, kind=scale, where=where))
+
+
+NARROW_FORMS = {form.name: form for form in _of_narrow()}
 FORMS = {form.name: form for form in (*_of_reals(), *_of_integers(), *_of_bits(), *_of_doubles())}
+
+
+SCALES_GIVEN = ", const unsigned *of_scales"
+SCALES_READ = f"""const unsigned *const at = of_scales + 2 * {LANES} * tile + lane;
+    const unsigned scales[2] = {{at[0], at[{LANES}]}};"""
 
 
 def source(form: Form) -> str:
@@ -135,11 +216,15 @@ def source(form: Form) -> str:
         f'"{of_inputs}"({x}[{k}])' for x, n in zip("ab", counts, strict=False) for k in range(n)
     ]
     inputs += [f'"{letter}"(c[{k}])' for k in range(counts[2])]
+    more = read = scales = ""
+    if form.scales:
+        more, read, scales = SCALES_GIVEN, SCALES_READ, form.scales.operands(number)
+        inputs += form.scales.inputs()
     outputs = [f'"={letter}"(d[{k}])' for k in range(counts[3])]
     element = "double" if double else "unsigned"
     return f"""
 extern "C" __global__ void __launch_bounds__({THREADS}) {form.name}(
-    const {element} *of_a, const {element} *of_b, const {kind} *of_c, {kind} *of_d, int tiles)
+    const {element} *of_a, const {element} *of_b, const {kind} *of_c, {kind} *of_d, int tiles{more})
 {{
     const int tile = blockIdx.x * {THREADS // LANES} + threadIdx.x / {LANES};
     const int lane = threadIdx.x % {LANES};
@@ -149,7 +234,8 @@ extern "C" __global__ void __launch_bounds__({THREADS}) {form.name}(
     for (int k = 0; k < {counts[0]}; ++k) a[k] = of_a[(tile * {counts[0]} + k) * {LANES} + lane];
     for (int k = 0; k < {counts[1]}; ++k) b[k] = of_b[(tile * {counts[1]} + k) * {LANES} + lane];
     for (int k = 0; k < {counts[2]}; ++k) c[k] = of_c[(tile * {counts[2]} + k) * {LANES} + lane];
-    asm volatile("{form.ptx()} {", ".join(operands)};"
+    {read}
+    asm volatile("{form.ptx()} {", ".join(operands)}{scales};"
                  : {", ".join(outputs)}
                  : {", ".join(inputs)});
     for (int k = 0; k < {counts[3]}; ++k) of_d[(tile * {counts[3]} + k) * {LANES} + lane] = d[k];
@@ -159,7 +245,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}) {form.name}(
 
 def _packed(form: Form, rows: Array) -> Array:
     """Rows of elements as words of 32 bits, or of 64 for double precision."""
-    if BITS[form.a] == 4:
+    if form.bits == 4:
         rows = (rows[..., ::2] | rows[..., 1::2] << 4).astype(np.uint8)
     word = np.uint64 if form.a == "f64" else np.uint32
     return np.ascontiguousarray(rows).view(word)
@@ -191,15 +277,35 @@ def sums_of_registers(form: Form, registers: Array) -> Array:
     return np.ascontiguousarray(pairs.transpose(0, 1, 3, 2)).reshape(tiles, form.m, N)
 
 
-def arguments(form: Form, a: Array, b: Array, c: Array) -> list[Any]:
-    """Arguments of the kernel; the last array is its result (`sums_of_registers`)."""
+def scales_to_registers(scales: Scales, of_a: Array, of_b: Array, others: Array) -> Array:
+    """Words [tiles, operand, lane] that hold scales.
+
+    Those of A are [tiles, 16, count], of B [tiles, 8, count]. `others` are the words before, of
+    which every byte that holds no scale stays.
+    """
+    found = np.ascontiguousarray(others).view(np.uint8).reshape(len(of_a), 2, 8, 4, 4)
+    a_byte, a_lanes, b_byte, b_lane = scales.where
+    for n in range(scales.count):
+        for half in range(2):
+            rows = of_a[:, 8 * half : 8 * half + 8, n]
+            found[:, 0, :, 2 * a_lanes + half, (a_byte + n) % 4] = rows
+        found[:, 1, :, b_lane, (b_byte + n) % 4] = of_b[:, :, n]
+    return found.view(np.uint32).reshape(len(of_a), 2, LANES)
+
+
+def arguments(form: Form, a: Array, b: Array, c: Array, scales: Array | None = None) -> list[Any]:
+    """Arguments of the kernel; the fourth is its result (`sums_of_registers`).
+
+    `scales`: words of `scales_to_registers`, of a form that has them.
+    """
     real = {"f64": np.float64, "f32": np.float32}
     of_sums = real.get(form.sums, np.uint32)
     start = sums_to_registers(form, c).view(of_sums)
     inputs = [operand_to_registers(form, x) for x in (a, b)]
     if form.a == "f64":
         inputs = [x.view(np.float64) for x in inputs]
-    return [*inputs, start, np.zeros_like(start), np.int32(len(a))]
+    more = [] if scales is None else [scales]
+    return [*inputs, start, np.zeros_like(start), np.int32(len(a)), *more]
 
 
 def blocks(tiles: int) -> int:

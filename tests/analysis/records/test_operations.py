@@ -18,6 +18,10 @@ from analysis.records.operations import half_operations, products_of
         ("DMMA.884 R4, R8, R2, R4", "fp64", 2 * 8 * 8 * 4),
         ("DMMA.16x8x16 R4, R8, R2, R4", "fp64", 2 * 16 * 8 * 16),
         ("QMMA.16832.F32.E4M3.E5M2 R4, R8, R2, R4", "fp8", 2 * 16 * 8 * 32),
+        ("QMMA.SF.16832.F32.E4M3.E5M2.E8 R4, R8, R2, R4, R0, R1, URZ", "fp8", 2 * 16 * 8 * 32),
+        ("QMMA.16832.F32.E4M3.E2M1 R4, R8, R2, R4", "fp4_fp6_dst_fp32", 2 * 16 * 8 * 32),
+        ("QMMA.16832.F16.E3M2.E2M3 R4, R8, R2, R4", "fp4_fp6_dst_fp16", 2 * 16 * 8 * 32),
+        ("OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X R4, R8, R2, R4", "fp4_dst_fp32", 2 * 16 * 8 * 64),
         # the four warps of a warpgroup have 16 rows each
         ("HGMMA.64x256x16.F32.BF16 R24, gdesc[UR8], R24", "bf16_dst_fp32", 2 * 16 * 256 * 16),
         ("QGMMA.64x64x32.F16.E5M2.E4M3 R24, R56, gdesc[UR4], R24", "fp8", 2 * 16 * 64 * 32),

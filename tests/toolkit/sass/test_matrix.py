@@ -60,6 +60,53 @@ def test_a_store_and_a_load_move_rows(suffix, transposed):
         np.testing.assert_array_equal(after.r[4:8, : len(rows)].T, kept)
 
 
+@pytest.mark.parametrize("suffix", COUNTS)
+@pytest.mark.parametrize(("form", "bits"), [("U4x16P64TO8", 4), ("U6x16P32TO8", 6)])
+def test_a_load_widens_elements_of_4_and_6_bits(form, bits, suffix):
+    """`ldmatrix.m8n16.b8x16`: rows of 16 elements without gaps; each lane gets four, as bytes."""
+    rng, count = np.random.default_rng(bits), COUNTS[suffix]
+    elements, rows = rng.integers(0, 1 << bits, (count, 8, 16), np.uint8), random_rows(rng, count)
+    places = elements[..., None] >> np.arange(bits) & 1
+    packed = np.packbits(places.reshape(8 * count, -1), axis=1, bitorder="little")
+    padded = rng.integers(0, 256, (8 * count, 16), np.uint8)  # padding is not read
+    padded[:, : packed.shape[1]] = packed
+    words = np.zeros((4, 32), np.uint32)
+    words[:, : len(rows)] = padded.view(np.uint32).T
+    after = probe(
+        f"@P0 STS.128 [R2], R4\nLDSM.{form}.M816{suffix} R16, [R2]",
+        holding(
+            R2=addresses(rows),
+            P0=(1 << len(rows)) - 1,
+            **{f"R{4 + k}": words[k] for k in range(4)},
+        ),
+        shared_bytes=SHARED_BYTES,
+    )
+    for k in range(count):
+        np.testing.assert_array_equal(after.r[16 + k], elements[k].reshape(-1).view(np.uint32))
+
+
+WIDENING = r"""
+extern "C" __global__ void widened(unsigned *out, const unsigned *in, int words)
+{
+    __shared__ __align__(16) unsigned tile[32][4];
+    for (int k = 0; k < words; ++k) tile[threadIdx.x][k] = in[4 * threadIdx.x + k];
+    __syncwarp();
+    unsigned x, y, z, w, row = __cvta_generic_to_shared(tile[threadIdx.x]);
+    asm volatile("ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b4x16_p64 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(row));
+    out[threadIdx.x] = x ^ y ^ z ^ w;
+}
+"""
+
+
+@pytest.mark.parametrize(("words", "findings"), [(2, False), (1, True)])
+def test_padding_of_widened_rows_need_not_be_written(words, findings):
+    rng = np.random.default_rng(1)
+    given = [np.zeros(32, np.uint32), rng.integers(0, 1 << 32, 128, np.uint32), np.int32(words)]
+    found = check(WIDENING, "widened", grid=1, block=32, arguments=given, arch="sm_120").findings
+    assert bool(found) == findings
+
+
 def test_a_moved_matrix_is_transposed():
     (matrix,) = random_matrices(np.random.default_rng(5), 1)
     after = probe("MOVM.16.MT88 R3, R2; MOVM.16.MT88 R2, R2", holding(R2=fragment(matrix)))

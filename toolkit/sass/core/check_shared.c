@@ -96,6 +96,13 @@ static void suspect(const Worker *c, const Warp *w, u32 slot, int lane, Unwritte
 /* The lanes that hold what a row of a matrix has at `offset`. */
 static void suspect_row(const Worker *c, const Warp *w, const Ins *i, int lane, u32 offset, Unwritten read) {
     const u32 row = (u32)lane % SIDE, slot = i->d[0] + (u32)lane / SIDE, grain = c->checker->grain;
+    const u32 bits = widened_bits(i);
+    if (bits) {
+        read.width = 1;
+        for (u32 at = 8 * offset; at < 8 * (offset + grain) && at / bits < ROW_BYTES; at++)
+            suspect(c, w, slot, (int)(4 * row + at / bits / BYTES_OF_WORD), read);
+        return;
+    }
     read.width = HALF_BYTES; /* a lane may hold one half of it */
     for (u32 at = offset; at < offset + grain; at += HALF_BYTES)
         suspect(c, w, slot, (int)holder_of(row, at / HALF_BYTES, i->flags & TRANSPOSED), read);

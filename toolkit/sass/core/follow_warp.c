@@ -67,6 +67,7 @@ int follow_warp(Follow *f) {
     case OP_R2UR: follow_to_uniform(f); return 1;
     case OP_VOTE: case OP_ELECT: case OP_MATCH: case OP_REDUX: case OP_MATRIX_TRANSPOSE: case OP_MATRIX_WIDEN:
     case OP_MMA: case OP_MMA_INTEGER: case OP_MMA_BITS: case OP_MMA_DOUBLE: case OP_MMA_QUADS:
+    case OP_MMA_SCALED: case OP_MMA_SCALED_FOURS:
         mix_lanes(f);
         return 1;
     case OP_BARRIER_RESULT:

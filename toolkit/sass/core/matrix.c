@@ -37,17 +37,34 @@ static u32 half_at(const u8 *row, u32 column) {
     return x;
 }
 
+/* What lane l gets of a row of elements of `bits` each. */
+static u32 widened(const u8 *row, u32 bits, u32 l) {
+    u32 x = 0;
+    for (u32 n = 0; n < BYTES_OF_WORD; n++) {
+        const u32 at = bits * (BYTES_OF_WORD * (l % 4) + n);
+        const u32 both = row[at / 8] | (u32)row[(at + bits - 1) / 8] << 8;
+        x |= (both >> at % 8 & ((1u << bits) - 1)) << 8 * n;
+    }
+    return x;
+}
+
 /* Load the matrices; `rows` are the lanes whose rows are there, the others read as zeros. */
 void load_matrices(Worker *c, Warp *w, const Ins *i, u32 rows) {
     static const u8 nothing[ROW_BYTES];
     const int transposed = i->flags & TRANSPOSED;
     u8 *at[LANES];
     if (!find_rows(c, w, i, rows, 0, at)) return;
-    check_written(c, w, i, at, rows, rows);
+    const u32 bits = widened_bits(i);
+    if (!bits) check_written(c, w, i, at, rows, rows); /* nobody needs to write padding */
     u32 *const d = DESTINATION;
     for (u32 k = 0; k < i->aux; k++)
         for (u32 l = 0; l < LANES; l++) {
             u32 x = 0;
+            if (bits) {
+                const u32 lane = SIDE * k + l / 4;
+                d[k * LANES + l] = widened(rows >> lane & 1 ? at[lane] : nothing, bits, l);
+                continue;
+            }
             for (u32 h = 0; h < 2; h++) {
                 const u32 lane = SIDE * k + row_of(l, h, transposed);
                 x |= half_at(rows >> lane & 1 ? at[lane] : nothing, column_of(l, h, transposed)) << 16 * h;
@@ -106,7 +123,7 @@ OPERATION(MATRIX_TRANSPOSE) {
 /* Elements of 4 bits, 8 in each lane, four lanes to a row of 32; d[0] has columns 0 to 15 of it as bytes, 4 in
  * each lane, and the register behind it the others, as a product of bytes reads them. */
 OPERATION(MATRIX_WIDEN) {
-    enum { LANES_OF_ROW = 4, BYTES_OF_WORD = 4, NIBBLES_OF_WORD = 8, COLUMNS_OF_WORD = 16 };
+    enum { LANES_OF_ROW = 4, NIBBLES_OF_WORD = 8, COLUMNS_OF_WORD = 16 };
     if (!is_whole_warp(core, w, m)) return;
     SOURCE(a, 0);
     u32 x[2][LANES];

@@ -9,7 +9,15 @@
 #include "core.h"
 
 enum { SIDE = 8, HALF_BYTES = 2, ROW_BYTES = SIDE * HALF_BYTES, ROW_WORDS = ROW_BYTES / 4, MOST_MATRICES = 4 };
-enum { TRANSPOSED = 16 }; /* Ins.flags, beside those of memory.h. Ins.aux: the number of matrices */
+/* Ins.flags, beside those of memory.h. Ins.aux: the number of matrices. A widened matrix has 8 rows of 16 elements
+ * of 4 or 6 bits without gaps, and padding up to 16 bytes: lane l gets those of row l / 4 and columns 4 (l % 4) to
+ * 4 (l % 4) + 3, each in the low bits of a byte. */
+enum { TRANSPOSED = 16, WIDENED_FOURS = 32, WIDENED_SIXES = 64, BYTES_OF_WORD = 4 };
+
+/* Bits of an element of a widened matrix; 0 of another. */
+static inline u32 widened_bits(const Ins *i) {
+    return i->flags & WIDENED_FOURS ? 4 : i->flags & WIDENED_SIXES ? 6 : 0;
+}
 
 /* The lanes whose addresses count. */
 static inline u32 row_lanes(const Ins *i) { return i->aux == MOST_MATRICES ? FULL : (1u << SIDE * i->aux) - 1; }

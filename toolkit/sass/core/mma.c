@@ -11,7 +11,7 @@ enum { MOST_A = MOST_ROWS * 64, MOST_B = 64 * COLUMNS, MOST_SUMS = MOST_ROWS * C
 
 int is_mma(const Ins *i) {
     return i->op == OP_MMA || i->op == OP_MMA_INTEGER || i->op == OP_MMA_BITS || i->op == OP_MMA_DOUBLE ||
-           i->op == OP_MMA_QUADS;
+           i->op == OP_MMA_QUADS || i->op == OP_MMA_SCALED || i->op == OP_MMA_SCALED_FOURS;
 }
 
 /* Where element 0 of register r of A or B in lane l belongs: A row by row, B column by column beside each
@@ -74,8 +74,31 @@ static void put_sums(const Warp *w, const Ins *i, const u32 *sums) {
         }
 }
 
-OPERATION(MMA) {
-    if (!is_whole_warp(core, w, m) || i->flags & MMA_NO_VALUES) return;
+/* The scales of row or column `line`, and how many they are. */
+static u32 gather_scales(const Warp *w, const Ins *i, int of_b, u32 line, TensorScale *scales) {
+    const u32 where = RAW(5)[0], count = i->aux >> MMA_SCALES_SHIFT & MMA_SCALES_MASK;
+    const u32 byte = where >> (of_b ? MMA_B_BYTE : MMA_A_BYTE) & 3;
+    const u32 lane = of_b ? 4 * line + (where >> MMA_B_LANE & 3)
+                          : line % 8 * 4 + 2 * (where >> MMA_A_LANES & 1) + line / 8;
+    const u32 word = RAW(of_b ? 4 : 3)[lane];
+    for (u32 n = 0; n < count; n++)
+        scales[n] = tensor_scale(word >> 8 * ((byte + n) % 4) & 0xff, (i->aux & MMA_SCALE_HAS_FRACTION) != 0);
+    return count;
+}
+
+/* Multiply the decoded elements of each row of A, or column of B, by its scale. Returns 1 where one is NaN. */
+static int scale_lines(const Warp *w, const Ins *i, int of_b, i32 *e) {
+    const u32 length = mma_field(i, MMA_LENGTH), lines = of_b ? COLUMNS : mma_field(i, MMA_ROWS);
+    int special = 0;
+    for (u32 n = 0; n < lines; n++) {
+        TensorScale scale;
+        gather_scales(w, i, of_b, n, &scale);
+        special |= tensor_scale_elements(scale, length, of_b ? COLUMNS : 1, e + (of_b ? n : n * length));
+    }
+    return special;
+}
+
+ALWAYS_INLINE void multiply(const Warp *w, const Ins *i, const int is_scaled) {
     u32 x[MOST_A], sums[MOST_SUMS];
     i32 e[2][MOST_A];
     float s[2][MOST_A];
@@ -83,16 +106,40 @@ OPERATION(MMA) {
     const u32 half = (i->aux & MMA_HALF) != 0;
     const TensorRule rule = {
         .a = format_of(i, 0), .b = format_of(i, 1), .half = half, .block = i->aux >> MMA_BLOCK_SHIFT & 0xff,
-        .fraction = (i32)(i->aux >> MMA_FRACTION_SHIFT), .floor = half ? TENSOR_FLOOR_HALF : TENSOR_FLOOR,
-        .kept = i->aux & MMA_SHORT ? 13 : 23,
+        .fraction = (i32)(i->aux >> MMA_FRACTION_SHIFT & MMA_FRACTION_MASK),
+        .floor = half ? TENSOR_FLOOR_HALF : TENSOR_FLOOR, .kept = i->aux & MMA_SHORT ? 13 : 23,
     };
     for (int of_b = 0; of_b < 2; of_b++) {
         gather_operand(w, i, of_b, format_of(i, of_b), x);
         special |= tensor_decode(format_of(i, of_b), x, count_of(i, of_b), e[of_b], s[of_b]);
+        if (is_scaled) special |= scale_lines(w, i, of_b, e[of_b]);
     }
     gather_sums(w, i, sums);
     tensor_sums(&rule, mma_field(i, MMA_ROWS), COLUMNS, mma_field(i, MMA_LENGTH), e[0], s[0], e[1], s[1], special,
                 sums);
+    put_sums(w, i, sums);
+}
+
+OPERATION(MMA) {
+    if (is_whole_warp(core, w, m) && !(i->flags & MMA_NO_VALUES)) multiply(w, i, 0);
+}
+
+OPERATION(MMA_SCALED) {
+    if (is_whole_warp(core, w, m) && !(i->flags & MMA_NO_VALUES)) multiply(w, i, 1);
+}
+
+OPERATION(MMA_SCALED_FOURS) {
+    if (!is_whole_warp(core, w, m) || i->flags & MMA_NO_VALUES) return;
+    u32 a[MOST_ROWS * SCALED_LENGTH], b[SCALED_LENGTH * COLUMNS], sums[MOST_SUMS], count = 0;
+    TensorScale of_a[MOST_ROWS * SCALED_TERMS], of_b[COLUMNS * SCALED_TERMS];
+    gather(i, RAW(0), 0, 4, a);
+    gather(i, RAW(1), 1, 4, b);
+    for (u32 n = 0; n < MOST_ROWS; n++) count += gather_scales(w, i, 0, n, of_a + count);
+    count = 0;
+    for (u32 n = 0; n < COLUMNS; n++) count += gather_scales(w, i, 1, n, of_b + count);
+    gather_sums(w, i, sums);
+    tensor_scaled_sums(MOST_ROWS, (i32)(i->aux >> MMA_FRACTION_SHIFT & MMA_FRACTION_MASK), count / COLUMNS, a, of_a, b,
+                       of_b, sums);
     put_sums(w, i, sums);
 }
 
@@ -174,7 +221,7 @@ OPERATION(MMA_QUADS) {
     const int halves_of_c = (i->aux & QUAD_HALVES_OF_C) != 0;
     const u32 columns = 4 * (half ? step : step / 2); /* of four halves: a step of FP32 sums takes half of them */
     const TensorRule rule = {.a = TENSOR_F16, .b = TENSOR_F16, .half = half, .block = QUAD_LENGTH,
-                             .fraction = (i32)(i->aux >> MMA_FRACTION_SHIFT),
+                             .fraction = (i32)(i->aux >> MMA_FRACTION_SHIFT & MMA_FRACTION_MASK),
                              .floor = half ? TENSOR_FLOOR_HALF : TENSOR_FLOOR, .kept = 23};
     u32 found[QUAD_REGISTERS][LANES] = {{0}};
     for (u32 quad = 0; quad < QUADS; quad++) {

@@ -27,6 +27,7 @@ u32 words_read(const Ins *i, int k) {
     case OP_ATOMIC: case OP_CHECK_ATOMIC: return k >= 2 ? words : 1;
     case OP_MATRIX_STORE: case OP_CHECK_MATRIX_STORE: return k == 2 ? i->aux : 1;
     case OP_MMA: case OP_MMA_INTEGER: case OP_MMA_BITS: case OP_MMA_DOUBLE: case OP_MMA_QUADS:
+    case OP_MMA_SCALED: case OP_MMA_SCALED_FOURS:
         return k < 3 ? mma_field(i, MMA_OF_A + 8 * (u32)k) : 1;
     case OP_GMMA: case OP_CHECK_GMMA: return k == 0 ? gmma_sums(i) : k == 1 ? gmma_registers_of_a(i) : 4;
     default: return 1;
@@ -49,7 +50,9 @@ u32 words_written(const Ins *i) {
     case OP_LOAD_CONSTANT: case OP_ATOMIC: case OP_SURFACE_LOAD: case OP_CHECK_ATOMIC:
         return i->width < WORD ? 1 : i->width / WORD;
     case OP_MATRIX_LOAD: case OP_CHECK_MATRIX_LOAD: return i->aux;
-    case OP_MMA: case OP_MMA_INTEGER: case OP_MMA_BITS: case OP_MMA_DOUBLE: case OP_MMA_QUADS: return mma_field(i, MMA_OF_D);
+    case OP_MMA: case OP_MMA_INTEGER: case OP_MMA_BITS: case OP_MMA_DOUBLE: case OP_MMA_QUADS:
+    case OP_MMA_SCALED: case OP_MMA_SCALED_FOURS:
+        return mma_field(i, MMA_OF_D);
     case OP_GMMA: case OP_CHECK_GMMA: return gmma_sums(i);
     default: return 1;
     }

@@ -11,18 +11,21 @@ enum { E_ZERO = -16384, E_INF = -8192, E_NAN = -4096, E_FINITE = -2048 };
 typedef struct { i32 exponent_bits, fraction_bits, bias; } TensorFormat;
 static const TensorFormat formats[TENSOR_FORMATS] = {
     [TENSOR_F16] = {5, 10, 15}, [TENSOR_BF16] = {8, 7, 127}, [TENSOR_TF32] = {8, 10, 127},
-    [TENSOR_E4M3] = {4, 3, 7},  [TENSOR_E5M2] = {5, 2, 15},
+    [TENSOR_E4M3] = {4, 3, 7},  [TENSOR_E5M2] = {5, 2, 15}, [TENSOR_E3M2] = {3, 2, 3}, [TENSOR_E2M3] = {2, 3, 1},
+    [TENSOR_E2M1] = {2, 1, 1},
 };
 
-/* E4M3 has no Inf: its largest exponent is that of numbers, but for one NaN. */
+/* E4M3 has no Inf: its largest exponent is that of numbers, but for one NaN. Narrower formats have no NaN either. */
 ALWAYS_INLINE int decode(const u32 format, const u32 *x, u32 count, i32 *e, float *s) {
     const TensorFormat f = formats[format];
     const u32 fraction = (1u << f.fraction_bits) - 1, top = (1u << f.exponent_bits) - 1;
-    const u32 sign = 1u << (f.fraction_bits + f.exponent_bits), dropped = format == TENSOR_TF32 ? 13 : 0;
+    const u32 sign = 1u << (f.fraction_bits + f.exponent_bits);
+    const u32 dropped = format == TENSOR_TF32 ? 13 : format == TENSOR_E2M1 ? 2 : 0;
     u32 any = 0;
     IVDEP for (u32 n = 0; n < count; n++) {
         const u32 bits = x[n] >> dropped, low = bits & fraction, field = bits >> f.fraction_bits & top;
-        const u32 special = format == TENSOR_E4M3 ? (bits & (sign - 1)) == sign - 1 : field == top;
+        const u32 last = format == TENSOR_E4M3 ? (bits & (sign - 1)) == sign - 1 : field == top;
+        const u32 special = format > TENSOR_E5M2 ? 0 : last;
         const u32 is_nan = special & (format == TENSOR_E4M3 || low != 0);
         const i32 whole = (i32)either(field != 0, low | (fraction + 1), low);
         const i32 normal = (i32)either(field != 0, field, 1) - f.bias;
@@ -41,6 +44,9 @@ int tensor_decode(u32 format, const u32 *x, u32 count, i32 *e, float *s) {
     case TENSOR_BF16: return decode(TENSOR_BF16, x, count, e, s);
     case TENSOR_TF32: return decode(TENSOR_TF32, x, count, e, s);
     case TENSOR_E4M3: return decode(TENSOR_E4M3, x, count, e, s);
+    case TENSOR_E3M2: return decode(TENSOR_E3M2, x, count, e, s);
+    case TENSOR_E2M3: return decode(TENSOR_E2M3, x, count, e, s);
+    case TENSOR_E2M1: return decode(TENSOR_E2M1, x, count, e, s);
     default: return decode(TENSOR_E5M2, x, count, e, s);
     }
 }
@@ -177,6 +183,71 @@ void tensor_sums(const TensorRule *rule, u32 rows, u32 columns, u32 length, cons
                                                  {half_sums_4, half_sums_8, half_sums_16, half_sums_32}};
     const u32 L = length < rule->block ? length : rule->block, which = L <= 4 ? 0 : L <= 8 ? 1 : L <= 16 ? 2 : 3;
     of[rule->half][which](rule, rows, columns, length, a_e, a_s, b_e, b_s, special, sums);
+}
+
+TensorScale tensor_scale(u32 byte, int has_fraction) {
+    if (!has_fraction) return (TensorScale){(i32)byte - 127, byte == 0xff ? -1 : 8};
+    const u32 field = byte >> 3 & 15, low = byte & 7;
+    if ((byte & 0x7f) == 0x7f) return (TensorScale){0, -1};
+    return (TensorScale){(i32)(field ? field : 1) - 7, (i32)(field ? 8 | low : low)};
+}
+
+int tensor_scale_elements(TensorScale scale, u32 count, u32 step, i32 *e) {
+    const int is_nan = scale.significand < 0;
+    for (u32 n = 0; n < count * step; n += step) {
+        if (is_nan) e[n] = E_NAN;
+        else if (e[n] > E_FINITE) e[n] += scale.exponent;
+    }
+    return is_nan;
+}
+
+/* Twice an element of E2M1. */
+static i32 twice_e2m1(u32 x) {
+    static const i32 magnitudes[8] = {0, 1, 2, 3, 4, 6, 8, 12};
+    return x & 8 ? -magnitudes[x & 7] : magnitudes[x & 7];
+}
+
+/* x * 2^shift, cut off towards zero. */
+static i64 shifted(i64 x, i32 shift) {
+    if (shift >= 0) return x * ((i64)1 << shift);
+    const i64 magnitude = shift > -64 ? (x < 0 ? -x : x) >> -shift : 0;
+    return x < 0 ? -magnitude : magnitude;
+}
+
+/* One element: `term` has sums of products in units of 2^-2. */
+static u32 scaled_sum(i32 fraction, u32 scales, const i32 *term, const TensorScale *of_a, const TensorScale *of_b,
+                      u32 c) {
+    const u32 field = c >> 23 & 255, part = c & 0x7fffff;
+    const i64 whole = field ? part | 0x800000 : part;
+    const i32 c_exponent = whole ? (i32)(field ? field : 1) - 127 : E_ZERO;
+    i32 exponent[SCALED_TERMS], most = larger(c_exponent, TENSOR_FLOOR), is_nan = field == 255 && part;
+    i64 scaled[SCALED_TERMS];
+    for (u32 n = 0; n < SCALED_TERMS; n++) {
+        const TensorScale x = of_a[n * scales / SCALED_TERMS], y = of_b[n * scales / SCALED_TERMS];
+        is_nan |= x.significand < 0 || y.significand < 0;
+        scaled[n] = (i64)term[n] * x.significand * y.significand;
+        exponent[n] = x.significand && y.significand ? x.exponent + y.exponent : E_ZERO;
+        most = larger(most, exponent[n]);
+    }
+    if (is_nan) return NAN32;
+    if (field == 255) return c;
+    i64 total = shifted(c & SIGN32 ? -whole : whole, c_exponent - 23 - most + fraction);
+    for (u32 n = 0; n < SCALED_TERMS; n++) total += shifted(scaled[n], exponent[n] - 8 - most + fraction);
+    const u64 bits = as_bits64((double)total * as_double((u64)(i64)(most - fraction + 1023) << 52));
+    const u32 sum = cut_off((u32)(bits >> 32), (u32)bits, 0);
+    return sum & ~SIGN32 ? sum : 0;
+}
+
+void tensor_scaled_sums(u32 rows, i32 fraction, u32 scales, const u32 *a, const TensorScale *a_scales, const u32 *b,
+                        const TensorScale *b_scales, u32 *sums) {
+    for (u32 r = 0; r < rows; r++)
+        for (u32 j = 0; j < COLUMNS; j++) {
+            i32 term[SCALED_TERMS] = {0};
+            for (u32 k = 0; k < SCALED_LENGTH; k++)
+                term[k / SCALED_TERM] += twice_e2m1(a[r * SCALED_LENGTH + k]) * twice_e2m1(b[k * COLUMNS + j]);
+            u32 *const d = sums + r * COLUMNS + j;
+            *d = scaled_sum(fraction, scales, term, a_scales + r * scales, b_scales + j * scales, *d);
+        }
 }
 
 void tensor_integer_sums(u32 rows, u32 columns, u32 length, const i32 *a, const i32 *b, int saturate, u32 *sums) {

@@ -24,7 +24,10 @@
 enum { COLUMNS = 8, MOST_LENGTH = 256 };
 
 /* Formats of elements of A and B. */
-enum { TENSOR_F16, TENSOR_BF16, TENSOR_TF32, TENSOR_E4M3, TENSOR_E5M2, TENSOR_FORMATS };
+enum {
+    TENSOR_F16, TENSOR_BF16, TENSOR_TF32, TENSOR_E4M3, TENSOR_E5M2, TENSOR_E3M2, TENSOR_E2M3, TENSOR_E2M1,
+    TENSOR_FORMATS
+};
 
 typedef struct {
     u32 a, b;      /* TENSOR_* */
@@ -38,7 +41,8 @@ typedef struct {
 /* Least E of FP32 and FP16 sums, measured on an H100. */
 enum { TENSOR_FLOOR = -133, TENSOR_FLOOR_HALF = -21 };
 
-/* Decode `count` elements, each in the low bits of a word: TF32 in a whole one, whose low 13 bits are dropped.
+/* Decode `count` elements, each in the low bits of a word: TF32 in a whole one, whose low 13 bits are dropped, E2M1
+ * in bits 2 to 5 of a byte, as E3M2 and E2M3 are in bits 0 to 5 (PTX ISA, mma .kind::f8f6f4).
  * An exponent e and a significand s are the number s * 2^(e - fraction bits of the format); s is whole.
  * Returns 1 where one of them is Inf or NaN. */
 int tensor_decode(u32 format, const u32 *x, u32 count, i32 *e, float *s);
@@ -46,6 +50,23 @@ int tensor_decode(u32 format, const u32 *x, u32 count, i32 *e, float *s);
 /* sums = A * B + sums. `special`: what tensor_decode returned for A, or for B. */
 void tensor_sums(const TensorRule *rule, u32 rows, u32 columns, u32 length, const i32 *a_e, const float *a_s,
                  const i32 *b_e, const float *b_s, int special, u32 *sums);
+
+/* A scale of a block of elements: `significand` * 2^(exponent - 3). That of NaN is negative. */
+typedef struct { i32 exponent, significand; } TensorScale;
+
+/* UE4M3, whose sign bit does not count, where `has_fraction`, else UE8M0: 2^(byte - 127), 255 is NaN. */
+TensorScale tensor_scale(u32 byte, int has_fraction);
+
+/* Multiply `count` decoded elements, `step` apart, by a scale of UE8M0. Returns 1 where it is NaN. */
+int tensor_scale_elements(TensorScale scale, u32 count, u32 step, i32 *e);
+
+/* sums = A * B + sums of E2M1 elements, each in the low bits of a word, in one block whose terms are the scaled
+ * sums of SCALED_TERM products and C. A sum of a term is exact; the exponent of a term is that of its two scales,
+ * also where the sum is zero. The rest is as above, with F = `fraction`. The scales of row r are a_scales[r *
+ * scales] and on, those of column j b_scales[j * scales] and on. */
+enum { SCALED_TERM = 16, SCALED_TERMS = 4, SCALED_LENGTH = SCALED_TERM * SCALED_TERMS };
+void tensor_scaled_sums(u32 rows, i32 fraction, u32 scales, const u32 *a, const TensorScale *a_scales, const u32 *b,
+                        const TensorScale *b_scales, u32 *sums);
 
 /* Whole numbers, of at most 16 bits each. Sums wrap at 32 bits; `saturate`: they are clamped once, at the end. */
 void tensor_integer_sums(u32 rows, u32 columns, u32 length, const i32 *a, const i32 *b, int saturate, u32 *sums);

@@ -239,13 +239,16 @@ def stored(i: Lowering, operand: Operand) -> int:
 
 
 # What an LDSM loads: matrices of 8 x 8 halves, as they are or transposed.
-TRANSPOSED = 16  # of matrix.h
+TRANSPOSED, WIDENED_FOURS, WIDENED_SIXES = 16, 32, 64  # of matrix.h
 ROW_BYTES = 16
 MATRICES = {"M88": 0, "MT88": TRANSPOSED}
+# Of sm_100a and sm_120a: elements of 4 and 6 bits that become bytes.
+WIDENED = {"U4x16P64TO8": WIDENED_FOURS, "U6x16P32TO8": WIDENED_SIXES}
+OF_BYTES = "M816"
 MATRIX_MODIFIERS = "16 M88 MT88 2 4"
 
 
-@opcode("LDSM", modifiers=MATRIX_MODIFIERS)
+@opcode("LDSM", modifiers=f"{MATRIX_MODIFIERS} {OF_BYTES} {' '.join(WIDENED)}")
 def ldsm(i: Lowering) -> None:
     """register, address of a row: one, two or four matrices from shared memory"""
     d, address = i.operands
@@ -266,14 +269,18 @@ def matrices(
     i: Lowering, operation: str, address: Operand, data: Sequence[int] = (), **more: Any
 ) -> None:
     """Emit an operation on rows of matrices, of which each address names one."""
-    if "16" not in i.modifiers or not is_of_matrices(i):
+    if OF_BYTES in i.modifiers:
+        flags = i.choice(WIDENED)
+    elif "16" in i.modifiers and is_of_matrices(i):
+        flags = i.choice(MATRICES)
+    else:
         return
-    flags, count = i.choice(MATRICES), width(i) // 4
+    count = width(i) // 4
     access(i, operation, address, SHARED, data, width=ROW_BYTES, flags=flags, aux=count, **more)
 
 
 def is_of_matrices(i: Instruction | Lowering) -> bool:
-    return not MATRICES.keys().isdisjoint(i.modifiers)
+    return not {*MATRICES, OF_BYTES}.isdisjoint(i.modifiers)
 
 
 @on_words("MOVM", modifiers="16 MT88 U4TO8 M832")

@@ -14,9 +14,13 @@ from toolkit.sass.isa.registry import Lowering, numbered, opcode
 from toolkit.sass.isa.slots import Source, refuse, refuse_form
 
 # Ins.aux of tensor_sum.h and mma.h: formats of elements, and their bits.
-FORMATS = numbered("F16 BF16 TF32 E4M3 E5M2 S8 U8 S4 U4")
-BITS = {"F16": 16, "BF16": 16, "TF32": 32, "E4M3": 8, "E5M2": 8, "S8": 8, "U8": 8, "S4": 4, "U4": 4}
-B_SHIFT, BLOCK_SHIFT, FRACTION_SHIFT = 4, 12, 20
+FORMATS = numbered("F16 BF16 TF32 E4M3 E5M2 E3M2 E2M3 E2M1 S8 U8 S4 U4")
+NARROW = ("E3M2", "E2M3", "E2M1")
+OF_BYTES = ("E4M3", "E5M2", *NARROW)  # QMMA has elements of 6 and 4 bits in bytes, too
+BITS = {"F16": 16, "BF16": 16, "TF32": 32, "S8": 8, "U8": 8, "S4": 4, "U4": 4}
+BITS |= dict.fromkeys(OF_BYTES, 8)
+B_SHIFT, BLOCK_SHIFT, FRACTION_SHIFT, SCALES_SHIFT = 4, 12, 20, 26
+SCALE_HAS_FRACTION = 1 << 29
 HALF, SATURATES, DIFFER, SHORT = (1 << k for k in range(8, 12))
 # Fields of Ins.imm, a byte each.
 OF_A, OF_B, OF_C, OF_D, ROWS, LENGTH = range(0, 48, 8)
@@ -48,9 +52,14 @@ def _shapes(names: str) -> dict[str, tuple[int, int]]:
 HALVES = _shapes("1684 1688 16816")
 INTEGERS = _shapes("8816 8832 16816 16832 16864")
 BYTES = _shapes("16816 16832")
+FOURS = _shapes("16864")
 SINGLE_BITS = _shapes("88128 168128 168256")
 DOUBLES = _shapes("884 8x8x4 16x8x4 16x8x8 16x8x16")
 ROUNDED_DOUBLES = " ".join(ROUNDINGS)
+
+
+# Bits below the largest exponent that terms of OMMA keep (MMA-Sim).
+SCALED_FRACTION = 35
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,13 +79,15 @@ def sums_of(capability: int, kind: str) -> Sums | None:
     """Return how `capability` (90 of sm_90) sums products of `kind`; None if it has none.
 
     Measured on an H100 for sm_90. Others as published: Khattak and Mikaitis (arXiv 2512.07004,
-    results of A100, A2, Ada, L40S and B200) and MMA-Sim (arXiv 2511.10909; Turing, sm_120).
+    results of A100, A2, Ada, L40S and B200) and MMA-Sim (arXiv 2511.10909; Turing, sm_120). MMA-Sim
+    lacks E3M2 and E2M3: theirs are assumed to be as E2M1's.
     """
     hopper = capability >= 90
-    if kind in ("E4M3", "E5M2"):
+    if kind in OF_BYTES:
         if capability >= 120:
             return Sums(block=32, fraction=25)
-        return Sums(block=16, fraction=13, short=True) if capability == 89 else None
+        is_ada = capability == 89 and kind not in NARROW
+        return Sums(block=16, fraction=13, short=True) if is_ada else None
     if kind == "TF32":
         return Sums(block=8, fraction=25) if hopper else Sums(block=4, fraction=24)
     return Sums(block=16, fraction=25) if hopper else Sums(block=8, fraction=24)
@@ -123,33 +134,49 @@ def quads(i: Lowering) -> None:
     )
 
 
-@opcode("QMMA", modifiers=f"{' '.join(BYTES)} F32 F16 E4M3 E5M2 SP SF E2M1 E3M2 E2M3 16864")
-@opcode("OMMA", modifiers="16864 SF F32 E2M1 SP UE8 UE4M3 4X 2X")
+@opcode("QMMA", modifiers=f"{' '.join(BYTES)} F32 F16 {' '.join(OF_BYTES)} SP SF E8 UE8 16864")
 def qmma(i: Lowering) -> None:
-    """sums, A, B, sums so far"""
+    """sums, A, B, sums so far; .SF: scales of A and of B, and where they are"""
     refuse_sparse(i)
-    kinds = [x for x in i.modifiers if x in ("E4M3", "E5M2")]
+    kinds = [x for x in i.modifiers if x in OF_BYTES]
     results = [x for x in i.modifiers if x in ("F32", "F16")]
-    if i.opcode == "OMMA" or len(kinds) != 2 or "SF" in i.modifiers:
-        refuse(
-            i.instruction,
-            "matrices of 4 and 6 bits and block scales are not simulated: use .e4m3 and .e5m2 "
-            "without them, or run it on a GPU",
-        )
-    if len(results) == 1:
-        real(i, BYTES, (kinds[0], kinds[1]), half=results == ["F16"])
+    is_scaled = "SF" in i.modifiers
+    if len(kinds) == 2 and len(results) == 1 and (not is_scaled or results == ["F32"]):
+        more = 1 << SCALES_SHIFT if is_scaled else 0
+        operation = "MMA_SCALED" if is_scaled else "MMA"
+        pair = kinds[0], kinds[1]
+        real(i, BYTES, pair, half=results == ["F16"], operation=operation, more=more)
+
+
+@opcode("OMMA", modifiers="16864 168128 SF F32 E2M1 SP E8 UE8 UE4M3 4X 2X")
+def omma(i: Lowering) -> None:
+    """sums, A, B, sums so far, scales of A and of B, and where they are: elements of 4 bits"""
+    refuse_sparse(i)
+    if i.capability < 120:
+        refuse_form(i, f"nothing is known of {i.opcode} on sm_{i.capability}")
+    rows, length = i.shape(FOURS)
+    aux = (4 if "4X" in i.modifiers else 2) << SCALES_SHIFT
+    aux |= SCALED_FRACTION << FRACTION_SHIFT | i.flags({"UE4M3": SCALE_HAS_FRACTION})
+    if "SF" in i.modifiers:
+        emit(i, "MMA_SCALED_FOURS", rows, length, 4, aux=aux)
 
 
 def real(
-    i: Lowering, shapes: dict[str, tuple[int, int]], kinds: tuple[str, str], *, half: bool
+    i: Lowering,
+    shapes: dict[str, tuple[int, int]],
+    kinds: tuple[str, str],
+    *,
+    half: bool,
+    operation: str = "MMA",
+    more: int = 0,
 ) -> None:
     """Emit a product whose sums are floating-point numbers."""
     sums = sums_of(i.capability, kinds[0])
     if sums is None:
         refuse_form(i, f"nothing is known of {i.opcode} on sm_{i.capability}")
-    more = (HALF if half else 0) | (SHORT if sums.short else 0)
+    more |= (HALF if half else 0) | (SHORT if sums.short else 0)
     more |= sums.block << BLOCK_SHIFT | sums.fraction << FRACTION_SHIFT
-    product(i, "MMA", shapes, kinds, half=half, more=more)
+    product(i, operation, shapes, kinds, half=half, more=more)
 
 
 @opcode("IMMA", modifiers=f"{' '.join(INTEGERS)} 168128 S8 U8 S4 U4 SAT SP")
@@ -213,7 +240,8 @@ def emit(
 ) -> None:
     """Emit an operation on a matrix of `rows` x `length` elements of `bits` each."""
     d, *sources = i.operands
-    if len(sources) != len(LAYOUTS):
+    matrices, scales = sources[: len(LAYOUTS)], sources[len(LAYOUTS) :]
+    if len(matrices) < len(LAYOUTS) or len(scales) != (3 if aux >> SCALES_SHIFT & 7 else 0):
         return
     per_word = LANES * WORD_BITS
     sums = rows * COLUMNS * sum_bits // per_word
@@ -228,7 +256,7 @@ def emit(
     i.emit(
         operation,
         d=d,
-        s=registers(i, sources),
+        s=[*registers(i, matrices), *(i.u32(scale) for scale in scales)],
         flags=flags,
         aux=aux,
         imm=sum(value << shift for shift, value in words.items()),
