@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
-import plotly.graph_objects as go
-
 from analysis.devices import Device, Limits
 from analysis.errors import InputError
 from analysis.records.profile import Grade, Profile
@@ -121,7 +119,7 @@ def _shape(shown: Rows, of_sizes: Drawing) -> _Shape:
         chosen=label,
         rates=list(_rates(shown, label)),
         still=static.drawing(shown, label, _drawing_label(shown)) if shown.rungs else None,
-        why_empty=rates.figure(view).layout.annotations[0].text if not shown.rungs else "",
+        why_empty="" if shown.rungs else rates.figure(view).why_empty,
         rung=found[label] if label else None,
         rungs=packed(json.dumps(found)),
         failures=list(failures(shown)),
@@ -135,7 +133,7 @@ def _shape(shown: Rows, of_sizes: Drawing) -> _Shape:
                 _drawing(hierarchy, hierarchy.figure(view, label)),
                 _drawing(rounds, rounds.figure(view, label)),
             )
-            if not one.why_empty
+            if not one.figure.why_empty
         ],
         counters=counted,
         errors=product_errors.table(view) if product_errors.has_errors(view) else None,
@@ -163,7 +161,7 @@ def _drawing_label(shown: Rows) -> str:
     return f"{rates.TITLE} in TFLOP/s, {graded(shown)}"
 
 
-def _drawing(module: object, figure: go.Figure) -> Drawing:
+def _drawing(module: object, figure: style.Figure) -> Drawing:
     title, reading = getattr(module, "TITLE"), getattr(module, "READING")  # noqa: B009
     return Drawing(title=title, reading=reading, figure=figure)
 
