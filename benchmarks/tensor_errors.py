@@ -2,12 +2,14 @@
 
     python -m benchmarks.tensor_errors --half first
     python -m benchmarks.tensor_errors --half second --only attention
-    python -m benchmarks.tensor_errors --half both --processes 16 --output FILE
+    python -m benchmarks.tensor_errors --half both --processes 2 --output FILE
+    python -m benchmarks.tensor_errors --table           # of docs/tensor_cores.md
 
 Prints predicted over measured for each launch of validation/timing/tensor_launches.py, with the
 launch time that ships and with that of the machine that timed them, and the errors by family. A few
 blocks represent all, as in the command `simulate`, if they say what all access: a launch takes a
-second to a minute. `--output` records the predicted times.
+second to a minute. `--output` records the predicted times: README and docs/tensor_cores.md state
+the errors of those in validation/timing/recorded/tensor_predicted_h200.json.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import argparse
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import fmean, median
@@ -29,7 +31,14 @@ from toolkit.execution.block_plan import Blocks
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.launch import Execution, launch_geometry
 from validation import recordings
-from validation.timing.tensor_launches import HALVES, LAUNCHES, TensorLaunch, recorded
+from validation.timing.tensor_launches import (
+    FAMILIES,
+    HALVES,
+    LAUNCHES,
+    RECORDED,
+    TensorLaunch,
+    recorded,
+)
 
 DEVICE = "h200"
 SEED = 1  # of the blocks that are drawn
@@ -77,6 +86,36 @@ def _executed(one: TensorLaunch, blocks: Blocks) -> Execution:
     return simulator.run(one.code, geometry, one.make())
 
 
+PREDICTED = RECORDED.with_name("tensor_predicted_h200.json")
+
+
+def recorded_ratios(half: str) -> Mapping[str, list[float]]:
+    """Predicted over measured times of a half as recorded, by family, and of "all"."""
+    times, found = recorded(), defaultdict[str, list[float]](list)
+    for label, row in recordings.read(PREDICTED)["launches"].items():
+        if row["half"] == half:
+            for name in (row["family"], "all"):
+                found[name].append(row["predicted_s"] / times[label]["median_s"])
+    return found
+
+
+def table() -> Iterator[str]:
+    """Errors of the recorded times by family and half, as lines of Markdown."""
+    yield (
+        "| family | first half, fitted: launches, mean, median "
+        "| second half, held out: launches, mean, median |"
+    )
+    yield "|---|---|---|"
+    halves = [recorded_ratios(half) for half in HALVES]
+    for family in (*FAMILIES, "all"):
+        cells = [family]
+        for ratios in (half[family] for half in halves):
+            errors = [abs(ratio - 1) for ratio in ratios]
+            worst = f", from {min(ratios):.2f} to {max(ratios):.2f}" if family == "all" else ""
+            cells.append(f"{len(errors)}, {fmean(errors):.1%}, {median(errors):.1%}{worst}")
+        yield f"| {' | '.join(cells)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -85,7 +124,11 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="PATTERN", help="labels that match")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--output", type=Path, metavar="FILE")
+    parser.add_argument("--table", action="store_true", help="print the errors as recorded")
     chosen = parser.parse_args()
+    if chosen.table:
+        print(*table(), sep="\n")
+        return
     launches = [
         one
         for one in LAUNCHES

@@ -78,13 +78,13 @@ def print_variants(variants: Sequence[Variant], references: Sequence[Reference])
                 f"{name} = {', '.join(map(str, p.legal))} ({p.default})"
                 for name, p in variant.parameters.items()
             ),
-            variant.file,
         ]
         for variant in variants
     ]
-    rows += [["", reference.name, reference.idea, "", ""] for reference in references]
-    titles = (("rung", "", True), "variant", "idea", "parameters (default)", "source")
-    out.print(rich_table(plain_table(titles, rows), title="variants"))
+    rows += [["", reference.name, reference.idea, ""] for reference in references]
+    titles = (("rung", "", True), "variant", "idea", "parameters (default)")
+    title = "variants (sources: kernels/sgemm/NUMBER_NAME.cu)"
+    out.print(rich_table(plain_table(titles, rows), title=title))
 
 
 def print_devices(devices: Sequence[Device]) -> None:
