@@ -119,8 +119,9 @@ def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[:most] + "…"
 
 
-LEAST_LIKENESS = 0.5  # similarity below which a name is not suggested
+LEAST_LIKENESS = 0.6  # similarity below which a name is not suggested
 MOST_NAMED = 3  # suggestions in a message
+MOST_KNOWN = 6  # names that are listed beside a suggestion
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:

@@ -18,7 +18,7 @@ from analysis.records.description import MetricUnit
 from analysis.records.profile import Counted, Grade, Launched, LineCounters, Simulated
 from analysis.vocabulary import Vocabulary
 
-MOST_NAMES = 3  # of missing counts in one line
+MOST_NAMES = 8  # of missing counts in one line
 LOCAL_BYTES = "local bytes"
 
 Counts = Mapping[str, int]

@@ -588,7 +588,7 @@ def test_list_names_every_variant_and_device():
     assert all(name in printed for name in (*BY_NAME, *DEVICES))
     assert "rtx-3090" not in invoke("list variants").stdout
     assert "coarsened" not in invoke("list devices").stdout
-    assert refused("list nothing", code=2) == "what 'nothing': give variants or devices"
+    assert refused("list nothing", code=2) == "kind 'nothing': give variants or devices"
 
 
 def test_listed_names_can_be_used():
