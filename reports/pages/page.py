@@ -53,6 +53,9 @@ GRADES = {
     Grade.CHECKED: "compared with a float64 reference and an error bound",
 }
 
+# Why a rung may have a lower rate than the line of cuBLAS, and more than 100 % of it
+OF_CUBLAS = "median of the ratios in rounds that time both: clocks differ between rounds"
+
 
 def page(profile: Profile, recorded: Profile | None = None) -> str:
     """The report of a profile, beside an earlier run if there is one, as HTML.
@@ -278,9 +281,10 @@ def _grades(shown: Rows) -> Iterator[tuple[str, str, str]]:
     """Yield each shown quantity, its grade, and how it was obtained."""
     records = [row.record for row in shown.rungs]
     if shown.is_measured:
-        share_too = ", % of cuBLAS" if shown.cublas else ""
         how = GRADES[Grade.RECORDED if shown.grade == Grade.RECORDED else Grade.MEASURED]
-        yield f"bars: times{share_too}", graded(shown), how
+        yield "bars: times", graded(shown), how
+        if any(row.measured and row.measured.relative_to_cublas for row in shown.rungs):
+            yield "% of cuBLAS", graded(shown), OF_CUBLAS
     if any(row.predicted for row in shown.rungs):
         what = "circles: times, causes" if shown.is_measured else "bars: times, causes"
         yield what, Grade.PREDICTED, GRADES[Grade.PREDICTED]
