@@ -43,13 +43,13 @@ class UnknownNameError(InputError):
         known = list(known)
         nearest = _nearest(name, known)
         all_of_them = ", ".join(known)
-        remedy = (
-            f"did you mean {' or '.join(map(repr, nearest))}? (known: {all_of_them})"
-            if nearest
-            else f"choose one of {all_of_them}"
-            if len(known) > 1
-            else f"the only one is {all_of_them!r}"
-        )
+        if nearest:
+            listed = f" (known: {all_of_them})" if len(known) <= MOST_KNOWN else ""
+            remedy = f"did you mean {' or '.join(map(repr, nearest))}?{listed}"
+        elif len(known) > 1:
+            remedy = f"choose one of {all_of_them}"
+        else:
+            remedy = f"the only one is {all_of_them!r}"
         super().__init__(f"unknown {kind} {shortened(name)!r}: {remedy}")
 
     def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
@@ -119,8 +119,9 @@ def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[:most] + "…"
 
 
-LEAST_LIKENESS = 0.5  # similarity below which a name is not suggested
+LEAST_LIKENESS = 0.6  # similarity below which a name is not suggested
 MOST_NAMED = 3  # suggestions in a message
+MOST_KNOWN = 6  # names that are listed beside a suggestion
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:

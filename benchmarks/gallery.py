@@ -22,7 +22,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.records.profile import Profile
-from reports import render
+from reports import render, style
 from reports.figures import hierarchy
 from reports.ladder import View
 from toolkit import find_remedies, profile, simulate
@@ -43,7 +43,7 @@ SCREENS = {
 SECTIONS = {"memory": ("#memory", "tiled")}
 ON_TENSOR_CORES = "tall-thread-tile", "tf32-parts", "fp16-parts"  # the first one for comparison
 # Single figures, from the profile and the run beside it
-FIGURES: dict[str, Callable[[Profile, Profile | None], go.Figure]] = {
+FIGURES: dict[str, Callable[[Profile, Profile | None], style.Figure]] = {
     "hierarchy": lambda made, recorded: hierarchy.figure(
         View(_only(made, "naive-coalesced", "tiled"), made.records[0].shape, recorded), "tiled"
     ),
@@ -92,7 +92,7 @@ def take(shown: Any, made: Profile, names: Sequence[str], folder: Path) -> None:
         shown.locator(selector).screenshot(path=folder / f"{name}.png")
     for name in FIGURES.keys() & set(names):
         shown.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-        take_figure(shown, FIGURES[name](made, recorded), folder / f"{name}.png")
+        take_figure(shown, FIGURES[name](made, recorded).plotly(), folder / f"{name}.png")
 
 
 @contextmanager

@@ -191,7 +191,7 @@ class View:
         is_own = any(record.trusted for record in self.rungs)
         return Grade.MEASURED if is_own else Grade.RECORDED
 
-    @property
+    @cached_property
     def steps(self) -> tuple[Step, ...]:
         """Steps of the ladder: each rung compared with the nearest lower one that has a time."""
         rungs = [
@@ -202,7 +202,7 @@ class View:
         found = (step(before, after) for after in rungs if (before := previous_rung(after, rungs)))
         return tuple(one for one in found if one.speedup)
 
-    @property
+    @cached_property
     def scores(self) -> dict[str, tuple[Score, ...]]:
         """The scores of every record that has any, by label.
 

@@ -16,14 +16,16 @@ def line_text(source: str | None, number: int) -> str:
     A compiler names one of the lines of an `asm` statement for all of its instructions, often
     that of an operand: the text is then the statement's, in one line.
     """
-    lines = (source or "").splitlines()
-    if not 0 < number <= len(lines):
-        return ""
-    return _assembly(source or "").get(number) or lines[number - 1].strip()
+    return _line_texts(source or "").get(number, "")
 
 
 @lru_cache(maxsize=4)
-def _assembly(source: str) -> Mapping[int, str]:
+def _line_texts(source: str) -> Mapping[int, str]:
+    lines = enumerate(source.splitlines(), start=1)
+    return {number: line.strip() for number, line in lines} | _assembly(source)
+
+
+def _assembly(source: str) -> dict[int, str]:
     """The text of each `asm` statement of several lines, for all of its lines but the first."""
     found = dict[int, str]()
     for start in _ASSEMBLY.finditer(source):

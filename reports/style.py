@@ -14,14 +14,17 @@ them by those of its dark scheme.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Sequence
-
-import plotly.graph_objects as go
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from analysis.records.profile import Record
 from analysis.roofline import LevelName
 from reports import text
 from reports.ladder import CUBLAS, View
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 Part = dict[str, object]  # of a figure, as Plotly takes it
 
@@ -85,7 +88,6 @@ def broken(sentence: str, most: int = 70) -> Iterator[str]:
 def layout(title: str, *, height: int, **more: object) -> Part:
     """Layout that all figures share: no background, the legend below the plot."""
     return {
-        "template": "none",
         "title": {"text": plain(title), "x": 0, "xref": "paper", "font": {"size": 16}},
         "height": height,
         "font": {"color": QUIET, "size": 13, "family": FONT},
@@ -161,19 +163,33 @@ def title_of(figure: str, view: View) -> str:
     return f"{figure}, {text.shape(view.shape)} on {view.profile.device.name}"
 
 
-def figure(title: str, data: Iterable[Part], *, height: int, **more: object) -> go.Figure:
-    """Traces under a title, in the layout that all figures share.
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Traces and layout of a figure, as Plotly takes them.
 
-    Plotly validates the layout. That of traces takes a fifth of the time of a page: tests do it.
+    A page holds them as they are: to import Plotly and to let it validate them would take longer
+    than the rest of the page. `why_empty` is the reason why a figure has no traces.
     """
-    found = go.Figure(list(data), _validate=False)
-    found._validate = True  # what others add to it
-    found.layout = layout(title, height=height, **more)
-    return found
+
+    data: Sequence[Part]
+    layout: Mapping[str, Any]
+    why_empty: str = ""
+
+    def plotly(self) -> go.Figure:
+        """The figure for a notebook, validated by Plotly."""
+        import plotly.graph_objects as go
+
+        return go.Figure(list(self.data), {**self.layout, "template": "none"})
 
 
-def empty(title: str, reason: str) -> go.Figure:
+def figure(title: str, data: Iterable[Part], *, height: int, **more: object) -> Figure:
+    """Traces under a title, in the layout that all figures share."""
+    return Figure(data=list(data), layout=layout(title, height=height, **more))
+
+
+def empty(title: str, reason: str) -> Figure:
     """A figure that says why it has nothing to show; it has no traces."""
     note = {"text": plain(reason), "showarrow": False, "xref": "paper", "yref": "paper"}
     hidden = {"visible": False}
-    return figure(title, [], height=160, annotations=[note], xaxis=hidden, yaxis=hidden)
+    shown = layout(title, height=160, annotations=[note], xaxis=hidden, yaxis=hidden)
+    return Figure(data=[], layout=shown, why_empty=reason)

@@ -35,6 +35,14 @@ class Remedy:
     instead_of: tuple[int, ...] = ()  # remedies with which it saves no more than the larger one
     after: tuple[int, ...] = ()  # remedies after which it saves something
 
+    def __repr__(self) -> str:
+        """One line for a prompt: what it changes, and the predicted times; fields have the rest."""
+        lines = f" of line {', '.join(map(str, self.lines))}" if self.lines else ""
+        times = [time_s for time_s in (self.before_s, self.after_s) if time_s is not None]
+        shown = " to ".join(f"{1e6 * time_s:,.2f}" for time_s in times)
+        made = "predicted" if self.after_s is not None else "without it, not made"
+        return f"<Remedy {self.number}{lines}: {self.title}: {shown} µs {made}>"
+
     @property
     def saved_s(self) -> float | None:
         """Time that it saves, None if it was not made."""

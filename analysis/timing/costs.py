@@ -257,14 +257,16 @@ def costs_of(
         scene = alone[likely.index(one)] if is_first else one.removed(scene)
         now = pricing.time(scene)
         part = max(0.0, clocks - now.clocks)
-        detail = _detail(one.effect, runs.sm) if now.clocks <= clocks else LONGER
         alone_clocks = part if is_first else saved.get(one.effect, 0.0)
-        costs.append((one.effect, part, alone_clocks, detail))
+        if now.clocks != clocks:
+            detail = LONGER if now.clocks > clocks else _detail(one.effect, runs.sm)
+            costs.append((one.effect, part, alone_clocks, detail))
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
-        detail = _of_conversions(base) if effect == Effect.SPECIAL_PIPE else ""
-        detail = _beside_roof(now, hz) if effect == Effect.REMAINDER else detail
-        costs.append((effect, part, 0.0, detail))
+        if part > 0:
+            detail = _of_conversions(base) if effect == Effect.SPECIAL_PIPE else ""
+            detail = _beside_roof(now, hz) if effect == Effect.REMAINDER else detail
+            costs.append((effect, part, 0.0, detail))
     launch_s = runs.sm.constants.launch_s
     return (
         *(
@@ -277,7 +279,6 @@ def costs_of(
                 detail=detail,
             )
             for e, part, a, detail in costs
-            if part > 0 or detail == LONGER
         ),
         Cost(effect=Effect.LAUNCH, time_s=launch_s, alone_s=0.0),
     )

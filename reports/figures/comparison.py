@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-import plotly.graph_objects as go
-
 from analysis.comparison.runs import Pair, RunComparison
 from analysis.errors import shortened
 from analysis.records.launch import LaunchRecord
@@ -19,7 +17,7 @@ from reports.sections.time_parts import Part, PartClass
 SIDES = ("before", "after")
 
 
-def times(comparison: RunComparison) -> go.Figure:
+def times(comparison: RunComparison) -> style.Figure:
     """Two stacked bars of launches; of profiles a bar per record, in % of its time before."""
     before, after = comparison.before, comparison.after
     if isinstance(before, LaunchRecord) and isinstance(after, LaunchRecord):
@@ -27,7 +25,7 @@ def times(comparison: RunComparison) -> go.Figure:
     return _of_profiles(comparison)
 
 
-def _of_launches(pair: Pair, before: LaunchRecord, after: LaunchRecord) -> go.Figure:
+def _of_launches(pair: Pair, before: LaunchRecord, after: LaunchRecord) -> style.Figure:
     title = f"Parts of the time of {shortened(pair.label)}, before and after"
     moved = pair.causes[0].effect if pair.causes else None
     drawn = divided(before, after, moved)
@@ -74,7 +72,7 @@ def _part(
     }
 
 
-def _of_profiles(comparison: RunComparison) -> go.Figure:
+def _of_profiles(comparison: RunComparison) -> style.Figure:
     title = "Change of each time"
     known = [(pair, found) for pair in comparison.pairs if (found := shift(pair))]
     if not known:
@@ -133,4 +131,4 @@ def _colour(found: TimeShift) -> str:
     return COLOURS[kinds[found.is_worse]]
 
 
-FIGURES: Mapping[str, Callable[[RunComparison], go.Figure]] = MappingProxyType({"times": times})
+FIGURES: Mapping[str, Callable[[RunComparison], style.Figure]] = MappingProxyType({"times": times})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import plotly.graph_objects as go
-
 from analysis import roofline as model
 from analysis.comparison.hierarchy import LevelBound
 from analysis.roofline import LevelName
@@ -22,7 +20,7 @@ _NAMES = {level: level.value for level in LevelName} | {LevelName.SHARED: "share
 TERA = 1e12
 
 
-def figure(view: View, chosen: str | None = None) -> go.Figure:
+def figure(view: View, chosen: str | None = None) -> style.Figure:
     """Roofs of the device, and a point per rung and level at the rung's rate, log-log.
 
     Points of the label `chosen` stand out. Filled points are measured, open ones predicted.

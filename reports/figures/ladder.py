@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import plotly.graph_objects as go
-
 from analysis.records.profile import Grade
 from reports import style, text
 from reports.ladder import View
@@ -79,7 +77,7 @@ def placed(shown: Rows, *, is_narrow: bool) -> RowPlace:
 
 def figure(
     view: View, chosen: str | None = None, *, is_narrow: bool = False, is_titled: bool = True
-) -> go.Figure:
+) -> style.Figure:
     """Horizontal bars, one per rung that has a rate; the row of the label `chosen` stands out.
 
     Light is the rate of the rung before, dark what a rung gains, open what it loses. The traces

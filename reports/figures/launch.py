@@ -1,14 +1,13 @@
 """Figures of one launch, with the data that its page draws: `FIGURES` has them by name.
 
-Each is a function from a `LaunchReport` to a Plotly figure; `Execution.figure(name)` calls it.
+Each is a function from a `LaunchReport` to a figure; `Execution.figure(name)` gives it as one of
+Plotly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-
-import plotly.graph_objects as go
 
 from analysis.errors import shortened
 from reports import style, text
@@ -36,7 +35,7 @@ MOST_LINES = 20
 LEAST_NUMBERED = 0.06  # of the time: no number fits into a narrower part
 
 
-def time(report: LaunchReport) -> go.Figure:
+def time(report: LaunchReport) -> style.Figure:
     """One stacked bar: the parts that sum to the time, the largest avoidable one in orange."""
     title = f"Parts of the time of {shortened(report.name)}"
     found = parts(report)
@@ -72,7 +71,7 @@ def _part(part: Part, whole_s: float) -> style.Part:
     }
 
 
-def units(report: LaunchReport) -> go.Figure:
+def units(report: LaunchReport) -> style.Figure:
     """A bar per unit: the share of the time for which it is busy."""
     title = f"Busy, % of the time of {shortened(report.name)}"
     rows = memory.busy_bars(report)
@@ -81,7 +80,7 @@ def units(report: LaunchReport) -> go.Figure:
     return _bars(title, rows, [100 * row.share for row in rows], range=[0, 100], label="%")
 
 
-def occupancy(report: LaunchReport) -> go.Figure:
+def occupancy(report: LaunchReport) -> style.Figure:
     """A bar per resource: the blocks per SM that it allows."""
     title = f"Blocks of {shortened(report.name)} per SM that each resource allows"
     rows = occupancy_bars(report)
@@ -91,8 +90,13 @@ def occupancy(report: LaunchReport) -> go.Figure:
 
 
 def _bars(
-    title: str, rows: Sequence[Bar], values: Sequence[float], label: str, **axis: object
-) -> go.Figure:
+    title: str,
+    rows: Sequence[Bar],
+    values: Sequence[float],
+    label: str,
+    about: Sequence[str] | None = None,
+    **axis: object,
+) -> style.Figure:
     of_axis = style.axis(label, **({"rangemode": "tozero"} | axis))
     bars = {
         "type": "bar",
@@ -102,7 +106,7 @@ def _bars(
         "y": list(range(len(rows))),
         "marker": {"color": [COLOURS[PartClass(row.class_)] for row in rows]},
         "hoverinfo": "text",
-        "hovertext": [style.hover(row.name, row.value) for row in rows],
+        "hovertext": about or [style.hover(row.name, row.value) for row in rows],
         "text": [row.value for row in rows],
         "textposition": "auto",
         "showlegend": False,
@@ -124,7 +128,7 @@ def _names(rows: Sequence[Bar]) -> style.Part:
     )
 
 
-def roofline(report: LaunchReport) -> go.Figure:
+def roofline(report: LaunchReport) -> style.Figure:
     """Log-log: a roof and a point per memory that moves bytes, all points at the launch's rate."""
     title = f"Roofline of {shortened(report.name)}"
     shown = memory.launch_roofline(report)
@@ -171,7 +175,7 @@ def _colour(level: RooflineLevel) -> str:
     return COLOURS[PartClass.CAUSE if level.is_hot else PartClass.ROOF]
 
 
-def flow(report: LaunchReport) -> go.Figure:
+def flow(report: LaunchReport) -> style.Figure:
     """A bar per memory and direction: the bytes that the launch moves."""
     title = f"Bytes that {shortened(report.name)} moves"
     shown = memory.launch_flow(report)
@@ -195,7 +199,7 @@ def _edges(shown: MemoryFlow) -> Mapping[str, tuple[Edge | None, ...]]:
     }
 
 
-def lines(report: LaunchReport) -> go.Figure:
+def lines(report: LaunchReport) -> style.Figure:
     """A bar per source line: its predicted cost or, without a time, its warp instructions."""
     title = f"Source lines of {shortened(report.name)}"
     found = list(line_rows(report, MOST_LINES))
@@ -213,17 +217,17 @@ def lines(report: LaunchReport) -> go.Figure:
         )
         for row, value in zip(found, values, strict=True)
     ]
-    figure = _bars(title, rows, values, label=unit if has_costs else "warp instructions")
-    figure.data[0].hovertext = [
+    about = [
         style.hover(
             f"line {row.number}: {shortened(line_text(report.source, row.number))}", one.value
         )
         for row, one in zip(found, rows, strict=True)
     ]
-    return figure
+    label = unit if has_costs else "warp instructions"
+    return _bars(title, rows, values, label=label, about=about)
 
 
-FIGURES: Mapping[str, Callable[[LaunchReport], go.Figure]] = MappingProxyType(
+FIGURES: Mapping[str, Callable[[LaunchReport], style.Figure]] = MappingProxyType(
     {
         "time": time,
         "units": units,

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-import plotly.graph_objects as go
-
+from reports import style
 from reports.figures import hierarchy, ladder, rounds, sizes
 from reports.ladder import View
 
-FIGURES: Mapping[str, Callable[[View, str | None], go.Figure]] = MappingProxyType(
+FIGURES: Mapping[str, Callable[[View, str | None], style.Figure]] = MappingProxyType(
     {
         "ladder": ladder.figure,
         "hierarchy": hierarchy.figure,

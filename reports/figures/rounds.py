@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import plotly.graph_objects as go
-
 from analysis.records.profile import Measured, Moment, Record
 from reports import ladder, style, text
 from reports.ladder import View
@@ -26,7 +24,7 @@ CUT = 0.005  # of all samples, at either end: one that took twice the time would
 SAMPLES_PX, STATE_PX = 300, 120
 
 
-def figure(view: View, chosen: str | None = None) -> go.Figure:
+def figure(view: View, chosen: str | None = None) -> style.Figure:
     """Samples over rounds, and a panel for each state that is known of them.
 
     Each round times every variant once. Those of the label `chosen` stand out.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
-
 from analysis.records.profile import Grade, Profile, Record
 from reports import ladder, style, text
 
@@ -24,7 +22,7 @@ class _SizePoint:
 
 def figure(
     profile: Profile, *, recorded: Profile | None = None, chosen: str | None = None
-) -> go.Figure:
+) -> style.Figure:
     """A line per variant over all square shapes of the profile and of `recorded`.
 
     Solid lines are measured, dashed ones predicted; a variant that was measured has no dashed one.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from zlib import compress
 
-import plotly.graph_objects as go
-from plotly.io.json import to_json_plotly
+from reports import style
 
 PLOTLY = "plotly-cartesian-4.1.1.min.js.zlib"  # decision 64: an official bundle, compressed
 TOP_PX = 16  # above a plot below the first screen: its title stands outside of it
@@ -21,27 +21,25 @@ class Drawing:
 
     title: str
     reading: str
-    figure: go.Figure
+    figure: style.Figure
     top_px: int | None = TOP_PX
 
     @cached_property
     def packed(self) -> str:
         """The figure's JSON, compressed; its title stands outside of it."""
-        figure = self.figure.to_plotly_json()  # a copy by way of go.Figure would be validated anew
-        layout = {name: value for name, value in figure["layout"].items() if name != "title"}
+        layout = {name: one for name, one in self.figure.layout.items() if name != "title"}
         if self.top_px is not None:
             layout["margin"] = layout["margin"] | {"t": self.top_px}
-        return packed(to_json_plotly(figure | {"layout": layout}))
+        return packed(_json({"data": self.figure.data, "layout": layout}))
 
     @property
     def height_px(self) -> int:
         """The room that it takes, known before it is drawn."""
-        return int(self.figure.layout.height or 0)
+        return int(self.figure.layout["height"])
 
-    @property
-    def why_empty(self) -> str:
-        """Reason why a figure without data is left out; empty if it has data."""
-        return "" if self.figure.data else self.figure.layout.annotations[0].text
+
+def _json(document: object) -> str:
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def packed(content: str) -> str:

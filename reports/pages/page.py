@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
-import plotly.graph_objects as go
-
 from analysis.devices import Device, Limits
 from analysis.errors import InputError
 from analysis.records.profile import Grade, Profile
@@ -54,6 +52,9 @@ GRADES = {
     Grade.THEORY: "a formula of the tiling and of the device",
     Grade.CHECKED: "compared with a float64 reference and an error bound",
 }
+
+# Why a rung may have a lower rate than the line of cuBLAS, and more than 100 % of it
+OF_CUBLAS = "median of the ratios in rounds that time both: clocks differ between rounds"
 
 
 def page(profile: Profile, recorded: Profile | None = None) -> str:
@@ -121,7 +122,7 @@ def _shape(shown: Rows, of_sizes: Drawing) -> _Shape:
         chosen=label,
         rates=list(_rates(shown, label)),
         still=static.drawing(shown, label, _drawing_label(shown)) if shown.rungs else None,
-        why_empty=rates.figure(view).layout.annotations[0].text if not shown.rungs else "",
+        why_empty="" if shown.rungs else rates.figure(view).why_empty,
         rung=found[label] if label else None,
         rungs=packed(json.dumps(found)),
         failures=list(failures(shown)),
@@ -135,7 +136,7 @@ def _shape(shown: Rows, of_sizes: Drawing) -> _Shape:
                 _drawing(hierarchy, hierarchy.figure(view, label)),
                 _drawing(rounds, rounds.figure(view, label)),
             )
-            if not one.why_empty
+            if not one.figure.why_empty
         ],
         counters=counted,
         errors=product_errors.table(view) if product_errors.has_errors(view) else None,
@@ -163,7 +164,7 @@ def _drawing_label(shown: Rows) -> str:
     return f"{rates.TITLE} in TFLOP/s, {graded(shown)}"
 
 
-def _drawing(module: object, figure: go.Figure) -> Drawing:
+def _drawing(module: object, figure: style.Figure) -> Drawing:
     title, reading = getattr(module, "TITLE"), getattr(module, "READING")  # noqa: B009
     return Drawing(title=title, reading=reading, figure=figure)
 
@@ -280,9 +281,10 @@ def _grades(shown: Rows) -> Iterator[tuple[str, str, str]]:
     """Yield each shown quantity, its grade, and how it was obtained."""
     records = [row.record for row in shown.rungs]
     if shown.is_measured:
-        share_too = ", % of cuBLAS" if shown.cublas else ""
         how = GRADES[Grade.RECORDED if shown.grade == Grade.RECORDED else Grade.MEASURED]
-        yield f"bars: times{share_too}", graded(shown), how
+        yield "bars: times", graded(shown), how
+        if any(row.measured and row.measured.relative_to_cublas for row in shown.rungs):
+            yield "% of cuBLAS", graded(shown), OF_CUBLAS
     if any(row.predicted for row in shown.rungs):
         what = "circles: times, causes" if shown.is_measured else "bars: times, causes"
         yield what, Grade.PREDICTED, GRADES[Grade.PREDICTED]

@@ -70,16 +70,13 @@ def highlighted(code: str, file: str | None = None) -> Markup:
     """A line with its comments and keywords marked: of Python if its file is, else of CUDA C++."""
     token = _PYTHON_TOKEN if (file or "").endswith(".py") else _TOKEN
     shown = code if len(code) <= LONGEST else f"{code[:LONGEST]}…"
-    found, end = Markup(), 0
+    found, end = list[Markup](), 0
     for match in token.finditer(shown):
-        kind = match.lastgroup
-        found += escape(shown[end : match.start()])
-        words = escape(match[0])
-        found += (
-            words if kind == "str" else Markup('<span class="{}">{}</span>').format(kind, words)
-        )
+        kind, words = match.lastgroup, escape(match[0])
+        found.append(escape(shown[end : match.start()]))
+        found.append(words if kind == "str" else Markup(f'<span class="{kind}">{words}</span>'))
         end = match.end()
-    return found + escape(shown[end:])
+    return Markup("".join(found)) + escape(shown[end:])
 
 
 def excerpt(report: LaunchReport, unit: tuple[float, str] | None) -> list[ExcerptLine]:

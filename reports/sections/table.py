@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from itertools import compress, groupby
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,15 @@ class Table:
         """For each column, True if it is the first of its grade."""
         grades = [column.grade for column in self.columns]
         return tuple(one != before for one, before in zip(grades, [None, *grades], strict=False))
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """For each column, the classes of its cells on a page."""
+        return tuple(
+            f"{'number' if column.is_number else 'words'} {column.title.replace(' ', '-')}"
+            f"{' start' if is_start else ''}"
+            for column, is_start in zip(self.columns, self.starts, strict=True)
+        )
 
     def only(self, wanted: Callable[[Column], bool]) -> Table:
         """The same with some of its columns."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from reports.svg.drawing import element, rect, width_of
 
@@ -70,7 +70,7 @@ def _drawn(segments: Sequence[Segment], height: int) -> Iterator[Markup]:
         )
         if one.label:
             value, _, name = one.label.partition(" ")
-            words = [element("tspan", value, class_="b"), f" {name}" if name else ""]
+            words = [element("tspan", value, class_="b"), escape(f" {name}" if name else "")]
             inside.append(
                 element("text", words, x=8, y=height / 2 + 5, class_=f"on on-{one.class_}")
             )

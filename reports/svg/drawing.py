@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from markupsafe import Markup, escape
 
@@ -10,21 +11,23 @@ NARROW = 368  # px: a telephone of 400 px without its margins
 TEXT = 7.2  # px: average width of a character of 13 px
 
 
-def element(name: str, content: str | Iterable[str] = "", /, **attributes: object) -> Markup:
+def element(name: str, content: str | Iterable[Markup] = "", /, **attributes: object) -> Markup:
     """An element; `class_` is its class, `_` of other names is a hyphen.
 
     Text is escaped unless it is Markup. Numbers are rounded to a tenth of a pixel.
     """
-    inner = escape(content) if isinstance(content, str) else "".join(map(escape, content))
+    inner = escape(content) if isinstance(content, str) else "".join(content)
     written = "".join(
-        f' {_name(key)}="{escape(_value(value))}"'
+        f' {_name(key)}="{_value(value)}"'
         for key, value in attributes.items()
         if value not in (None, "")
     )
     return Markup(f"<{name}{written}>{inner}</{name}>")
 
 
-def svg(width: int, height: int, label: str, parts: Iterable[str], *, class_: str = "") -> Markup:
+def svg(
+    width: int, height: int, label: str, parts: Iterable[Markup], *, class_: str = ""
+) -> Markup:
     """A drawing of a fixed size, described by `label`."""
     return element(
         "svg",
@@ -68,9 +71,12 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
+@cache
 def _name(key: str) -> str:
     return key if key in ("viewBox", "patternUnits") else key.removesuffix("_").replace("_", "-")
 
 
 def _value(value: object) -> str:
-    return number(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return number(value)
+    return str(value) if isinstance(value, int) else escape(value)

@@ -27,9 +27,17 @@ def test_a_part_of_a_name_suggests_the_names_that_hold_it(name, suggested):
     assert suggested in str(UnknownNameError("device", name, known))
 
 
-def test_a_name_like_no_other_suggests_nothing():
-    error = UnknownNameError("variant", "qqq", ["naive", "tiled"])
-    assert str(error) == "unknown variant 'qqq': choose one of naive, tiled"
+def test_of_many_names_only_those_that_are_meant_are_listed():
+    known = [f"name-{number}" for number in range(20)]
+    assert str(UnknownNameError("rung", "tiles", [*known, "tiled"])) == (
+        "unknown rung 'tiles': did you mean 'tiled'?"
+    )
+
+
+@pytest.mark.parametrize("name", ["qqq", "nope"])
+def test_a_name_like_no_other_suggests_nothing(name):
+    error = UnknownNameError("variant", name, ["naive", "one-block"])
+    assert str(error) == f"unknown variant {name!r}: choose one of naive, one-block"
 
 
 def test_a_compile_error_carries_the_log_beside_its_one_line():

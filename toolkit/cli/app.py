@@ -36,7 +36,7 @@ app = typer.Typer(
     name="toolkit",
     cls=Commands,
     help="Profile and explain CUDA kernels, with or without a GPU.",
-    epilog="Start with: python -m toolkit profile",
+    epilog="Start with: python -m toolkit simulate KERNEL.cu, or profile for the ladder",
     no_args_is_help=True,
     rich_markup_mode=None,
     # a shell completes the first word of a line, and that must not be `python`

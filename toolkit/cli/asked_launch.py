@@ -78,6 +78,7 @@ def completed(launch: KernelOptions, command: Command) -> AskedOptions:
     parameters. `check` guesses no sizes.
     """
     if is_name(launch.source):
+        _check_rung(launch.source)
         if launch.launch_line is not None:
             raise InputError(
                 f"--launch: {launch.source} is a rung, which has its own launch: leave it out"
@@ -110,6 +111,18 @@ def completed(launch: KernelOptions, command: Command) -> AskedOptions:
         line=launch.launch_line,
     )
     return _filled(launch, command, proposed, given)
+
+
+def _check_rung(name: str) -> None:
+    """Raise InputError for a name that is neither a rung nor, with its suffix, a file."""
+    from kernels.selection import parse_selection  # as in `is_name`
+
+    try:
+        parse_selection(name)
+    except UnknownNameError as error:
+        if (file := Path(f"{name}.cu")).exists():
+            raise InputError(f"unknown rung {name!r}: did you mean the file {file}?") from error
+        raise InputError(f"{error} (the name of a file needs its suffix: {file})") from error
 
 
 def _as_given(launch: KernelOptions, command: Command) -> AskedOptions:
@@ -231,7 +244,8 @@ def _typed(given: Mapping[int, str], declared: Sequence[Declared]) -> dict[int, 
 def _scalar(text: str, position: int, declared: Sequence[Declared]) -> np.generic | None:
     """The value of an argument, None of an array. Raises InputError for a text that is neither."""
     known = declared[position] if position < len(declared) else None
-    found = parse_argument(f"--arg {position}", text, known)
+    name = known.name if known and known.name else position
+    found = parse_argument(f"--arg {name}", text, known)
     return found if isinstance(found, np.generic) else None
 
 

@@ -44,7 +44,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
 from toolkit.machine_code.signature import Declared, signature
 from toolkit.machine_code.source_text import SourceFile, included_source
-from toolkit.remedies.find import NONE, Remedies
+from toolkit.remedies.result import NONE, Remedies
 from toolkit.rungs.launch import RungLaunch, compile_for
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ class Listed(StrEnum):
 
 
 def list_(
-    what: Annotated[
+    kind: Annotated[
         Listed | None, typer.Argument(help="What to list.", show_default="both")
     ] = None,
     as_json: Json = False,
@@ -34,20 +34,20 @@ def list_(
     from kernels import LADDER, REFERENCES
 
     if as_json:
-        print_json(_listing(what))
+        print_json(_listing(kind))
         return
-    if what in (None, Listed.variants):
+    if kind in (None, Listed.variants):
         print_variants(LADDER, REFERENCES)
-    if what in (None, Listed.devices):
+    if kind in (None, Listed.devices):
         print_devices(list(DEVICES.values()))
 
 
-def _listing(what: Listed | None) -> dict[str, Any]:
+def _listing(kind: Listed | None) -> dict[str, Any]:
     from analysis.devices import DEVICES
     from kernels import LADDER, REFERENCES
 
     listing: dict[str, Any] = {}
-    if what in (None, Listed.variants):
+    if kind in (None, Listed.variants):
         listing["variants"] = [
             {
                 "name": variant.name,
@@ -61,7 +61,7 @@ def _listing(what: Listed | None) -> dict[str, Any]:
             }
             for variant in LADDER
         ] + [{"name": r.name, "rung": None, "title": r.title, "idea": r.idea} for r in REFERENCES]
-    if what in (None, Listed.devices):
+    if kind in (None, Listed.devices):
         listing["devices"] = [asdict(device) for device in DEVICES.values()]
     return listing
 
@@ -78,13 +78,13 @@ def print_variants(variants: Sequence[Variant], references: Sequence[Reference])
                 f"{name} = {', '.join(map(str, p.legal))} ({p.default})"
                 for name, p in variant.parameters.items()
             ),
-            variant.file,
         ]
         for variant in variants
     ]
-    rows += [["", reference.name, reference.idea, "", ""] for reference in references]
-    titles = (("rung", "", True), "variant", "idea", "parameters (default)", "source")
-    out.print(rich_table(plain_table(titles, rows), title="variants"))
+    rows += [["", reference.name, reference.idea, ""] for reference in references]
+    titles = (("rung", "", True), "variant", "idea", "parameters (default)")
+    title = "variants (sources: kernels/sgemm/NUMBER_NAME.cu)"
+    out.print(rich_table(plain_table(titles, rows), title=title))
 
 
 def print_devices(devices: Sequence[Device]) -> None:

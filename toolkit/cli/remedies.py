@@ -13,9 +13,7 @@ from toolkit.cli.call import Call, SimulatedCall
 from toolkit.cli.output import write
 from toolkit.cli.progress import SimulationProgress
 from toolkit.cli.terminal import note, out, rich_table, say
-from toolkit.remedies.application import applied
-from toolkit.remedies.find import LIMIT_S, Remedies, remedies_of
-from toolkit.remedies.kernel_launch import KernelLaunch
+from toolkit.remedies.result import LIMIT_S, Remedies
 
 
 def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
@@ -24,6 +22,9 @@ def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
     A kernel that stands in a header is edited there, and compiled from the header alone: where that
     does not compile there are no edits.
     """
+    from toolkit.remedies.find import remedies_of
+    from toolkit.remedies.kernel_launch import KernelLaunch
+
     call, own = simulated.call, simulated.written_in
     if call.rung or call.script or own.text is None or call.device is None:
         return simulated
@@ -93,6 +94,8 @@ def apply_remedy(
     simulated: SimulatedCall, number: int, *, rounding: bool, is_quiet: bool = False
 ) -> None:
     """Write the source with a remedy, and print the diff. Raises InputError if results differ."""
+    from toolkit.remedies.application import applied
+
     call = simulated.call
     with SimulationProgress(call.source.name, call.needed_bytes(copies=True)) as progress:
         found = applied(

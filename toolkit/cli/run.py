@@ -92,8 +92,8 @@ def _gpu() -> Device:
         return gpu_here().device
     except UnavailableError as error:
         raise UnavailableError(
-            f"no GPU to measure on: {error} (`python -m toolkit simulate` predicts the time "
-            "without a GPU)"
+            f"no GPU to measure on: {error}; `python -m toolkit simulate` predicts the time "
+            "without a GPU"
         ) from None
 
 

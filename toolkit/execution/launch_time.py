@@ -124,11 +124,10 @@ def modelled_execution(
 
 def unmodelled_execution(execution: Execution, reason: str) -> Execution:
     """Copy of an execution, with the reason why it has neither traffic below L1 nor a time."""
-    why = f"not modelled: {reason}"
     return replace(
         execution,
-        traffic_basis=why,
-        prediction_basis=f"not predicted: its traffic below L1 is {why}",
+        traffic_basis=f"not modelled: {reason}",
+        prediction_basis=f"not predicted: {_of_traffic(reason)}",
     )
 
 
@@ -270,4 +269,8 @@ class CountedLaunch:
 
 
 def _not_modelled(why: str) -> Modelled:
-    return Modelled(why, f"its traffic below L1 is not modelled: {why}")
+    return Modelled(why, _of_traffic(why))
+
+
+def _of_traffic(why: str) -> str:
+    return f"its traffic below L1 is not modelled ({why})"

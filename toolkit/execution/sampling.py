@@ -46,10 +46,12 @@ class Estimates:
         """
         if self.agreeing < self.drawn:
             return f"{self.drawn} random ones among them differ{where}"
-        return (
-            f"all {self.drawn} random ones among them agree{where}: at most "
-            f"{100 * self.unseen_share:.2g} % of {blocks:,} differ (95 % confidence)"
-        )
+        if self.drawn == 1:
+            agree = "one of them is random"
+        else:
+            agree = f"all {self.drawn} random ones among them agree{where}"
+        most = f"{100 * self.unseen_share:.2g} % of {blocks:,}"
+        return f"{agree}: at most {most} differ (95 % confidence)"
 
     @property
     def widest(self) -> float:

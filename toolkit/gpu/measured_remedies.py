@@ -9,7 +9,7 @@ from analysis.errors import ToolkitError
 from analysis.records.remedy import Remedy
 from toolkit.gpu.launch import run
 from toolkit.gpu.sampling import Sampling
-from toolkit.remedies.find import Remedies
+from toolkit.remedies.result import Remedies
 
 
 def measured(remedies: Remedies, sampling: Sampling) -> Remedies:

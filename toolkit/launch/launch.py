@@ -228,7 +228,7 @@ class Execution:
 
         if name not in FIGURES:
             raise UnknownNameError("figure", name, FIGURES)
-        return FIGURES[name](self.report)
+        return FIGURES[name](self.report).plotly()
 
     def to_dataframe(
         self, of: Literal["lines", "counters", "instructions", "causes"] = "lines"

@@ -31,34 +31,14 @@ from toolkit.remedies.edit import Edit
 from toolkit.remedies.facts import LEAST_SAVED, Facts
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.proposals import proposals
+from toolkit.remedies.result import LIMIT_S, NONE, Remedies
 from toolkit.remedies.trial import RefusedError, Trial, Trials
 from toolkit.rungs.matrices import check_seed
 
 MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kernel
 MOST_SHOWN = 5
-LIMIT_S = 4.0  # of processor time: no further trial begins then
 PAIRED = 3
 ALL = 0.9  # of what can be avoided: as good as all
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remedies:
-    """Remedies of a launch, and the edits of those that were made, by their number.
-
-    `refused` has a line for each edit that was not offered because results differ. `untried`: edits
-    for which there was no time (`LIMIT_S`). `need_source`: edits of a source that was not
-    compiled here.
-    """
-
-    launch: KernelLaunch | None
-    found: tuple[Remedy, ...] = ()
-    edits: dict[int, Edit] = field(default_factory=dict)
-    refused: tuple[str, ...] = ()
-    untried: int = 0
-    need_source: int = 0
-
-
-NONE = Remedies(launch=None)
 
 
 @checked

@@ -57,7 +57,7 @@ class ShownComparison(RunComparison):
 
         if name not in FIGURES:
             raise UnknownNameError("figure", name, FIGURES)
-        return FIGURES[name](self)
+        return FIGURES[name](self).plotly()
 
 
 @checked

@@ -126,7 +126,7 @@ class ShownProfile(records.Profile):
         labels = [record.label for record in view.records]
         if variant is not None and variant not in labels:
             raise UnknownNameError("variant", variant, labels)
-        return FIGURES[name](view, variant)
+        return FIGURES[name](view, variant).plotly()
 
     def to_dataframe(self, of: Literal["times", "counters", "errors"] = "times") -> pd.DataFrame:
         """A table of the profile for pandas, which `pip install 'gemm-ladder[pandas]'` installs.

@@ -19,6 +19,7 @@ from pathlib import Path
 from analysis.errors import InputError
 
 MOST_BYTES = 2**28  # a profile.json of the whole ladder takes 1 MB, a cubin 0.1 MB
+MOST_LISTED = 5  # files of a folder, where none has a similar name
 
 
 def read_file(path: str | Path) -> bytes:
@@ -52,14 +53,28 @@ def check_regular(path: str | Path, most_bytes: float = inf) -> None:
 
 
 def _absent(path: Path, error: OSError) -> str:
-    """Reason and remedy: the most similar name among the files of the folder, if there is one."""
+    """Reason and remedy: the most similar name in the folder, or its files of the same kind."""
+    return f"{error.strerror}: {_remedy(path)}"
+
+
+def _remedy(path: Path) -> str:
+    folder, kind = path.parent, path.suffix
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
     try:
-        stems = [one.stem for one in path.parent.iterdir() if one.suffix == path.suffix]
+        stems = sorted(one.stem for one in folder.iterdir() if one.suffix == kind)
     except OSError:
-        stems = []
-    near = get_close_matches(path.stem, stems, 1)
-    remedy = f"did you mean {path.with_stem(near[0])}?" if near else "check the path"
-    return f"{error.strerror}: {remedy}"
+        return "check the path"
+    if near := get_close_matches(path.stem, stems, 1):
+        return f"did you mean {path.with_stem(near[0])}?"
+    if not kind:
+        return "check the path"
+    where = "this folder" if folder == Path() else folder
+    if not stems:
+        return f"{where} has no {kind} file"
+    listed = ", ".join(f"{stem}{kind}" for stem in stems[:MOST_LISTED])
+    others = f", and {len(stems) - MOST_LISTED} more" if len(stems) > MOST_LISTED else ""
+    return f"{where} has {listed}{others}"
 
 
 def _too_large(path: str | Path, size: int, most: float) -> OSError:

@@ -25,7 +25,7 @@ def launch(parts_us):
 def test_the_parts_of_both_launches_are_stacked_and_what_moved_is_marked():
     before = {Effect.CONFLICTS: 55, Effect.DRAM_BANDWIDTH: 35, Effect.LAUNCH: 4}
     after = {Effect.DRAM_BANDWIDTH: 36, Effect.LAUNCH: 4}
-    found = times(compare_launches(launch(before), launch(after)))
+    found = times(compare_launches(launch(before), launch(after))).plotly()
     shown = {trace.name: tuple(trace.x) for trace in found.data}
     assert shown["bank conflicts"] == pytest.approx((55, 0))
     assert shown["DRAM bandwidth"] == pytest.approx((35, 36))
@@ -37,7 +37,7 @@ def test_the_parts_of_both_launches_are_stacked_and_what_moved_is_marked():
 
 
 def test_launches_without_a_time_are_said_to_be_so():
-    found = times(compare_launches(BEFORE, BEFORE))
+    found = times(compare_launches(BEFORE, BEFORE)).plotly()
     assert not found.data
     assert "time is not known" in found.layout.annotations[0].text
 
@@ -45,7 +45,7 @@ def test_launches_without_a_time_are_said_to_be_so():
 def test_records_of_profiles_change_in_the_colours_of_better_and_worse(in_prediction):
     tiled = record_of(in_prediction, "tiled")
     slower = with_prediction(tiled, 2 * 0.0516459 * 1.1, limiter="L1").predicted
-    found = times(compare(in_prediction, change(in_prediction, "tiled", predicted=slower)))
+    found = times(compare(in_prediction, change(in_prediction, "tiled", predicted=slower))).plotly()
     (bars,) = found.data
     names = list(found.layout.yaxis.ticktext)
     at = next(k for k, name in enumerate(names) if name.startswith("tiled"))

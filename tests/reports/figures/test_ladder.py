@@ -23,7 +23,7 @@ def names(figure):
 
 
 def test_a_bar_is_what_the_rung_before_had_and_what_is_gained(on_gpu):
-    figure = ladder.figure(view(on_gpu))
+    figure = ladder.figure(view(on_gpu)).plotly()
     light, dark = trace(figure, "measured"), trace(figure, "gained over the rung before")
     first, second = FLOP / 0.459418 / 1e12, FLOP / 0.0685564 / 1e12
     assert light.x[:2] == pytest.approx((first, first))
@@ -38,39 +38,39 @@ def test_a_bar_is_what_the_rung_before_had_and_what_is_gained(on_gpu):
 
 def test_what_a_rung_loses_is_an_open_box(on_gpu):
     slower = measured(0.0096 * 2, SHAPE)
-    figure = ladder.figure(view(change(on_gpu, "vectorized", measured=slower)))
+    figure = ladder.figure(view(change(on_gpu, "vectorized", measured=slower))).plotly()
     lost = trace(figure, "lost")
     assert lost.base[-1] == pytest.approx(FLOP / 0.0192 / 1e12)
     assert lost.base[-1] + lost.x[-1] == pytest.approx(FLOP / 0.00969676 / 1e12)
     assert lost.marker.color == style.CLEAR
-    assert "lost" not in names(ladder.figure(view(on_gpu)))
+    assert "lost" not in names(ladder.figure(view(on_gpu)).plotly())
 
 
 def test_predictions_are_circles_beside_measured_bars_alone(on_gpu, in_prediction):
-    circles = trace(ladder.figure(view(foreseen(on_gpu))), "predicted")
+    circles = trace(ladder.figure(view(foreseen(on_gpu))).plotly(), "predicted")
     assert circles.type == "scatter"
     assert circles.x[0] == pytest.approx(FLOP / (0.459418 * 1.1) / 1e12)
-    bars = trace(ladder.figure(view(in_prediction)), "predicted")
+    bars = trace(ladder.figure(view(in_prediction)).plotly(), "predicted")
     assert bars.type == "bar"
     assert bars.marker.color == style.CLEAR  # open: nothing was measured
 
 
 def test_cublas_and_the_peak_are_lines_with_names(on_gpu):
-    figure = ladder.figure(view(on_gpu))
+    figure = ladder.figure(view(on_gpu)).plotly()
     assert trace(figure, "cuBLAS 26.5").x[0] == pytest.approx(FLOP / 0.00518697 / 1e12)
     told = [one.text for one in figure.layout.annotations]
     assert told == ["cuBLAS 26.5", "FP32 peak 35.6", "TFLOP/s", "speedup"]
 
 
 def test_a_row_stands_out(on_gpu):
-    figure = ladder.figure(view(on_gpu), "tiled")
+    figure = ladder.figure(view(on_gpu), "tiled").plotly()
     assert {(one.y0, one.y1) for one in figure.layout.shapes} == {(1.5, 2.5)}  # the third row
-    fastest = ladder.figure(view(on_gpu))  # none reaches cuBLAS
+    fastest = ladder.figure(view(on_gpu)).plotly()  # none reaches cuBLAS
     assert fastest.layout.shapes[0].y0 == 4.5
 
 
 def test_hovering_tells_times_and_the_share_of_cublas(on_gpu):
-    about = trace(ladder.figure(view(foreseen(on_gpu))), "measured").hovertext[-1]
+    about = trace(ladder.figure(view(foreseen(on_gpu))).plotly(), "measured").hovertext[-1]
     assert about.split("<br>") == [
         "7 vectorized", "18.3 TFLOP/s measured, 7.512 ms", "16.6 TFLOP/s predicted, 8.26 ms",
         "69.0 % of cuBLAS",
@@ -79,33 +79,33 @@ def test_hovering_tells_times_and_the_share_of_cublas(on_gpu):
 
 def test_markup_in_a_label_is_literal(on_gpu):
     made = change(on_gpu, "tiled", label="<b>x</b>")
-    figure = ladder.figure(view(made))
+    figure = ladder.figure(view(made)).plotly()
     assert "&lt;b&gt;x" in figure.layout.yaxis.ticktext[2]
     assert "<b>x" not in str(drawing(rows(view(made)), None, "all"))
 
 
 def test_on_a_telephone_texts_stand_above_bars(on_gpu):
-    figure = ladder.figure(view(on_gpu), is_narrow=True)
+    figure = ladder.figure(view(on_gpu), is_narrow=True).plotly()
     assert figure.layout.yaxis.tickvals[0] < figure.data[0].y[0]
-    assert figure.layout.height > ladder.figure(view(on_gpu)).layout.height
+    assert figure.layout.height > ladder.figure(view(on_gpu)).plotly().layout.height
 
 
 def test_many_rungs_fit_a_screen(on_gpu):
     tiled = on_gpu.records[3]
     more = tuple(replace(tiled, label=f"tiled:tile={n}") for n in range(1, 13))
     made = replace(on_gpu, records=(*on_gpu.records, *more))
-    assert ladder.figure(view(made), is_titled=False).layout.height <= 700
+    assert ladder.figure(view(made), is_titled=False).plotly().layout.height <= 700
 
 
 def test_theory_alone_has_ceilings(in_theory):
-    figure = ladder.figure(view(in_theory))
+    figure = ladder.figure(view(in_theory)).plotly()
     assert names(figure)[0] == "theory"
     assert not any(name.startswith("cuBLAS") for name in names(figure))
 
 
 def test_without_a_rate_the_figure_says_so(in_theory):
     none = tuple(replace(r, theory=None, status="skipped") for r in in_theory.records)
-    figure = ladder.figure(view(replace(in_theory, records=none)))
+    figure = ladder.figure(view(replace(in_theory, records=none))).plotly()
     assert not figure.data
     assert figure.layout.annotations[0].text == "No rung has a rate at this shape."
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from base64 import b64decode
 from collections import Counter
 from dataclasses import replace
@@ -203,6 +205,12 @@ def test_plotly_accepts_every_figure(what, request):
     assert len(figures) >= RATES
     for figure in figures:
         go.Figure(figure)  # which raises ValueError for a name or a value that it does not know
+
+
+def test_no_page_waits_for_plotly_to_be_imported():
+    pages = "reports.pages.page, reports.pages.comparison, reports.pages.kernel"
+    code = f"import sys, {pages}; sys.exit('plotly' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_selector_stands_where_there_are_several_shapes():

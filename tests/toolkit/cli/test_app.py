@@ -444,9 +444,8 @@ def test_report_renders_several_launches_on_one_page(folder):
     assert refused("report launch.json other.json") == (
         "other.json is not the record of a launch: give one profile, or launches"
     )
-    assert (
-        refused("report launch.json none.json")
-        == "none.json: No such file or directory: check the path"
+    assert refused("report launch.json none.json") == (
+        "none.json: No such file or directory: this folder has launch.json, other.json, second.json"
     )
 
 
@@ -477,7 +476,7 @@ def test_report_renders_a_saved_profile(saved):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "given.json: No such file or directory: check the path"),
+        (None, "given.json: No such file or directory: this folder has no .json file"),
         ("", "given.json: it is not JSON: line 1"),
         ('{"name": "package"}', "given.json: it is not a profile of this toolkit"),
         ('{"schema_version": 99}', "given.json: it was written by a newer version (schema 99"),
@@ -546,7 +545,7 @@ def test_names_are_printed_as_they_are(saved, name):
     assert result.stderr == f"wrote {name}.html\n"
     assert (
         refused("report", f"{name}.json")
-        == f"{name}.json: No such file or directory: check the path"
+        == f"{name}.json: No such file or directory: this folder has saved.json"
     )
 
 
@@ -589,7 +588,7 @@ def test_list_names_every_variant_and_device():
     assert all(name in printed for name in (*BY_NAME, *DEVICES))
     assert "rtx-3090" not in invoke("list variants").stdout
     assert "coarsened" not in invoke("list devices").stdout
-    assert refused("list nothing", code=2) == "what 'nothing': give variants or devices"
+    assert refused("list nothing", code=2) == "kind 'nothing': give variants or devices"
 
 
 def test_listed_names_can_be_used():
@@ -727,8 +726,10 @@ def test_json_is_utf8_whatever_the_locale(saved):
 
 @pytest.mark.exhaustive  # in this process: above
 def test_a_process_refuses_in_one_line():
-    said = "error: absent.json: No such file or directory: check the path\n"
-    assert run(*TOOLKIT, "report", "absent.json") == (1, "", said)
+    status, stdout, stderr = run(*TOOLKIT, "report", "absent.json")
+    assert (status, stdout) == (1, "")
+    assert stderr.startswith("error: absent.json: No such file or directory: ")
+    assert stderr.count("\n") == 1
 
 
 def test_a_file_that_fails_is_named(monkeypatch, capsys):

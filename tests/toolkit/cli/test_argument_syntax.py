@@ -217,7 +217,7 @@ def test_a_file_fills_a_buffer_of_its_type_and_shape():
         ("f32[4]x", "it is not understood: give 'f32[1024]', "),
         ("f32", "a size or a value is missing: give 'f32[1024]' or 'f32=1'"),
         ("int32", "a size or a value is missing: give 'int32[1024]' or 'int32=1'"),
-        ("f23[3]", "unknown type 'f23': did you mean 'f32'? (known: i8, "),
+        ("f23[3]", "unknown type 'f23': did you mean 'f32'?"),
         ("=3", "unknown type ''"),
         ("[3]", "unknown type ''"),
         ("f32[]", "[] is not a size: give one such as [1024] or [64,64]"),

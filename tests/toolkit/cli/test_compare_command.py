@@ -184,7 +184,10 @@ def test_bad_files_are_one_line(folder):
     write("foreign.json", '{"name": "something else"}')
     assert refused("a.json cut.json").startswith("cut.json: it is not JSON: line ")
     assert "it is not a profile of this toolkit" in refused("foreign.json a.json")
-    assert refused("a.json absent.json") == "absent.json: No such file or directory: check the path"
+    assert refused("a.json absent.json") == (
+        "absent.json: No such file or directory: "
+        "this folder has a.json, b.json, c.json, cut.json, foreign.json"
+    )
     assert refused("a.json /dev/zero").startswith("/dev/zero: it cannot be read: it is a device")
     assert "are one file: give two profiles or launches" in refused("a.json ./a.json")
 

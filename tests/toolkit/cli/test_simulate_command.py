@@ -653,7 +653,7 @@ def test_the_document_has_the_prediction():
 def test_why_there_is_no_prediction_is_told():
     write("big.cu", ADD.replace("x[", "x[blockIdx.x * 32 + "))
     call = "big.cu -g 1000 -b 32 -a f32[32000] --blocks 3 -d h200"
-    why = "not predicted: its traffic below L1 is not modelled: it needs the accesses of all blocks"
+    why = "not predicted: its traffic below L1 is not modelled (it needs the accesses of all blocks"
     said = shown(f"{call} --verbose")
     assert said.startswith(f"add: {why}")
     assert f"\n  time: {why}" in said
@@ -825,7 +825,12 @@ def test_a_file_is_told_from_a_rung():
             "template.cu -g 1 -b 1",
             "template.cu holds no kernel, only t<...>: give -k 't<",
         ),
-        ("tield -s 64", "unknown variant 'tield': did you mean 'tiled'? (known: "),
+        (
+            "tield -s 64",
+            "unknown variant 'tield': did you mean 'tiled'? (the name of a file needs its",
+        ),
+        ("add -g 1", "unknown rung 'add': did you mean the file add.cu?"),
+        ("add.cu -g 1 -b 32 -a x=f31[1]", "--arg x ('f31[1]'): unknown type 'f31': did you mean"),
         ("tiled:tile=5 -s 64", "tiled: tile = 5 is not legal: choose one of 8, 16, 32"),
         ("tiled", "tiled is a rung: give the shape of its product, such as 1024 (--shape)"),
         ("tiled -s 64 -g 4 -a i32=1", "tiled is a rung, which has its own grid and arguments"),

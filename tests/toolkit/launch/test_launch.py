@@ -25,7 +25,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     wrong = tmp_path / "wrong.cu"
     wrong.write_bytes(b"\xff\xfe")
     for path, reason in (
-        (tmp_path / "absent.cu", "No such file or directory: check the path"),
+        (tmp_path / "absent.cu", f"No such file or directory: {tmp_path} has wrong.cu"),
         (tmp_path, "Is a directory"),
         (wrong, "not UTF-8 text"),
         (Path("a\0b"), "embedded null byte"),

@@ -144,7 +144,7 @@ def test_a_profile_that_could_not_be_read_back_is_never_written(path):
 
 
 def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
-    assert "No such file or directory: check the path" in refusal(
+    assert f"No such file or directory: {tmp_path} has no .json file" in refusal(
         RecordError, load, tmp_path / "absent.json"
     )
     assert "it is a folder" in refusal(RecordError, load, tmp_path)

@@ -68,6 +68,12 @@ def test_what_is_shipped_comes_back_equal_and_small(source, folder):
     assert path.stat().st_size < source.stat().st_size / 2
 
 
+def test_a_caller_may_change_what_it_gets(source, folder):
+    ship(source)
+    recorded_run("h200").records[0].parameters["tile"] = -1
+    assert recorded_run("h200") == load(source)
+
+
 def test_the_same_profile_gives_the_same_bytes(source, folder):
     first = ship(source).read_bytes()
     assert ship(source).read_bytes() == first

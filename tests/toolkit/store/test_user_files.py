@@ -64,12 +64,23 @@ def test_a_link_to_itself_is_no_other_file(folder):
     assert not same_file("loop", "a")
 
 
-def test_a_file_that_is_not_there_is_said_with_the_nearest_name(folder):
-    Path("transpose.cu").touch()
-    for asked, remedy in (
+@pytest.mark.parametrize(
+    ("asked", "remedy"),
+    [
         ("transpos.cu", "did you mean transpose.cu?"),
-        ("a.cu", "check the path"),
-    ):
-        with pytest.raises(FileNotFoundError) as caught:
-            read_file(asked)
-        assert caught.value.strerror == f"No such file or directory: {remedy}"
+        ("a.cu", "this folder has copy.cu, transpose.cu"),
+        ("a.json", "this folder has no .json file"),
+        ("sub/a.cu", "sub has k0.cu, k1.cu, k2.cu, k3.cu, k4.cu, and 2 more"),
+        ("none/a.cu", "there is no folder none"),
+        ("none", "check the path"),
+    ],
+)
+def test_a_file_that_is_not_there_is_said_with_what_is_there(folder, asked, remedy):
+    Path("transpose.cu").touch()
+    Path("copy.cu").touch()
+    Path("sub").mkdir()
+    for number in range(7):
+        Path(f"sub/k{number}.cu").touch()
+    with pytest.raises(FileNotFoundError) as caught:
+        read_file(asked)
+    assert caught.value.strerror == f"No such file or directory: {remedy}"

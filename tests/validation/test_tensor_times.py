@@ -1,0 +1,39 @@
+"""The errors that pages state of launches on tensor cores are those of this model."""
+
+import re
+from statistics import fmean
+
+import pytest
+
+from benchmarks.tensor_errors import PREDICTED, prediction, recorded_ratios, table
+from validation import ROOT, recordings
+from validation.timing.tensor_launches import LAUNCHES
+
+FOUND = recordings.read(PREDICTED)["launches"]
+
+
+def page(name):
+    return ROOT.joinpath(name).read_text(encoding="utf-8")
+
+
+def test_every_launch_is_predicted():
+    assert FOUND.keys() == {one.label for one in LAUNCHES}
+
+
+def test_the_page_has_the_recorded_errors():
+    assert "\n".join(table()) in page("docs/tensor_cores.md")
+
+
+@pytest.mark.parametrize(("half", "how"), [("first", "fitted"), ("second", "held out")])
+def test_readme_has_the_recorded_errors(half, how):
+    ratios = recorded_ratios(half)["all"]
+    error = f"{100 * fmean(abs(ratio - 1) for ratio in ratios):.1f}%"
+    rows = re.findall(r"^\| kernels on tensor cores.*", page("README.md"), re.MULTILINE)
+    assert any(f"| {len(ratios)}, {how} |" in row and error in row for row in rows)
+
+
+@pytest.mark.parametrize("label", ["wmma_half 512x512x512", "wmma_tiles 1024x1024x1024"])
+def test_what_is_recorded_is_of_this_model(label):
+    """If not: `python -m benchmarks.tensor_errors --half both --output` the recording."""
+    found = prediction(label)
+    assert found.time_s == pytest.approx(FOUND[label]["predicted_s"], rel=1e-3)
