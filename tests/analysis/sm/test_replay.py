@@ -1257,6 +1257,47 @@ def test_a_load_of_constants_waits_for_its_words(words):
     assert found == pytest.approx(30 + 10 * (words - 1), abs=1.5)
 
 
+ULDC = {"unit": Unit.UNIFORM, "kind": Kind.UNIFORM_CONSTANT, "pipe_clocks": 2}
+CHAIN = {"unit": Unit.FMA, "pipe_clocks": 2, "stall": 8}  # what each load is followed by
+
+
+def clocks_of_uniform_loads(warps, lines, loads=64, table=None):
+    """Of an SM, for each load of a warp, without the first of them."""
+    table = table or code(ULDC, CHAIN, EXIT)
+
+    def of(rounds):
+        steps = [(0, 1, 0, [(1 + k % lines, 0)]) for k in range(rounds)]
+        stream = [step for one in steps for step in (one, 1)]
+        return clocks(table, *[[*stream, 2]] * warps, constant_miss_latency=70)
+
+    return (of(3 * loads) - of(loads)) / (2 * loads)
+
+
+@pytest.mark.parametrize(
+    ("warps", "lines", "expected"),
+    [
+        (4, 1, 1 + 8),  # one line stays, and the load is followed by 8 clocks
+        (64, 8, 16 * 2),  # 8 lines stay: the unit takes a load of 16 warps every 2 clocks
+        (32, 16, 100),  # 8 warps of a scheduler keep in step, and share each line that is fetched
+        (64, 16, 16 * 100),  # 16 warps fetch their lines, one after the other
+    ],
+)
+def test_uniform_loads_of_many_warps_wait_for_lines_that_others_have_evicted(
+    warps, lines, expected
+):
+    assert clocks_of_uniform_loads(warps, lines) == pytest.approx(expected, rel=0.25)
+
+
+def test_uniform_loads_that_follow_each_other_share_a_line_that_others_would_evict():
+    table = code(*[ULDC] * 4, CHAIN, EXIT)
+    lines = [[(0, 1, 0, [(1 + k % 16, 0)]) for _ in range(4)] for k in range(32)]
+    stream = [(n, *one[1:]) for four in lines for n, one in enumerate(four)]
+    walk = [step for k in range(32) for step in (*stream[4 * k : 4 * k + 4], 4)]
+    found = clocks(table, *[[*walk, 5]] * 64, constant_miss_latency=70)
+    # one fetch for four loads, of all lines but the first 8, when none is evicted yet
+    assert found == pytest.approx((32 - 8) * 16 * 100, rel=0.1)
+
+
 def test_stores_of_halves_of_sectors_merge_unless_many_lines_are_between_them():
     table = code(STG | {"argument": 16}, EXIT)
 
