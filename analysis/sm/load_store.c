@@ -6,6 +6,13 @@
 #include "mbarriers.h"
 #include "products.h"
 
+/* Clocks of the load/store unit that a load takes once more when the lines arrive that it missed: those beyond what its
+ * words take, for these lines. */
+static double passes_again(const Machine *m, const Request *q, u32 registers, u32 missed) {
+    const double more = q->left - GREATER(m->load_clocks, registers);
+    return more > 0 ? more * missed / q->step->lines : 0;
+}
+
 /* Complete a request after its last wavefront. */
 static void served(Sm *s, const Request *q, double now) {
     const Machine *m = s->m;
@@ -15,13 +22,13 @@ static void served(Sm *s, const Request *q, double now) {
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
     const double from_shared = at + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
-    int has_missed = 0;
+    u32 missed = 0; /* lines */
     switch (i->kind) {
     case KIND_LOAD:
-        at = load_lines(s, q, at, now, &has_missed);
+        at = load_lines(s, q, at, now, &missed);
         break;
     case KIND_COPY:
-        at = m->free_copies ? from_shared : load_lines(s, q, at, now, &has_missed);
+        at = m->free_copies ? from_shared : load_lines(s, q, at, now, &missed);
         if (w->age == q->age) RAISE(w->async_done, at);
         break;
     case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
@@ -47,11 +54,11 @@ static void served(Sm *s, const Request *q, double now) {
     default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
         at = from_shared;
     }
-    if (has_missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */
-        push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
-                        .scoreboard = i->write_barrier, .registers = registers});
+    if (missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */
+        push(s, (Event){.at = at, .clocks = q->left, .again = passes_again(m, q, registers, missed), .age = q->age,
+                        .warp = q->warp, .scoreboard = i->write_barrier, .registers = registers});
     else release(s, q->warp, q->age, i->write_barrier, at, registers);
-    if (!has_missed && q->left > 0) RAISE(s->l1.data_free, now);
+    if (!missed && q->left > 0) RAISE(s->l1.data_free, now);
     release(s, q->warp, q->age, i->read_barrier, now, 0);
 }
 
