@@ -87,11 +87,17 @@ static void settle_uniform(UniformConstants *u, u64 now) {
     u->wanted = 0;
 }
 
-/* True if a scheduler has the line that a warp loads from. If more warps share the cache than keep in step, and the
- * table does not fit, only loads of one warp that follow each other at once find the line of the one before. */
-static int has_uniform(const Scheduler *x, u32 warp, u64 key, u64 now) {
+/* True if others evict the lines of a warp: its scheduler has more warps, of several blocks, than keep in step, it is
+ * not one of the first, and the table does not fit. */
+static int loses_lines(const Sm *s, const Scheduler *x, u32 warp) {
+    return x->uniform.evicts && s->m->slots > BLOCKS_IN_STEP && warp / SCHEDULERS >= WARPS_IN_STEP;
+}
+
+/* True if a scheduler has the line that a warp loads from. Of a warp that loses lines, only loads that follow each
+ * other at once find the line of the one before. */
+static int has_uniform(const Sm *s, const Scheduler *x, u32 warp, u64 key, u64 now) {
     const UniformConstants *u = &x->uniform;
-    if (u->evicts && x->count > WARPS_IN_STEP) return u->owner == warp && u->last == key && u->until >= now;
+    if (loses_lines(s, x, warp)) return u->owner == warp && u->last == key && u->until >= now;
     for (u32 k = 0; k < UNIFORM_LINES; k++)
         if (u->cached[k].key == key && u->cached[k].used) return 1;
     return 0;
@@ -105,14 +111,14 @@ u64 uniform_constant_at(Sm *s, Scheduler *x, u32 warp, const Step *step, const u
     if (!step->lines || m->free_memory || !m->constant_miss_latency) return 0;
     const u64 key = line[0] & ~COMMON, now = s->now;
     settle_uniform(u, now);
-    if (has_uniform(x, warp, key, now)) {
+    if (has_uniform(s, x, warp, key, now)) {
         for (u32 k = 0; k < UNIFORM_LINES; k++)
             if (u->cached[k].key == key) u->cached[k].used = ++u->uses;
         u->until = now + BACK_TO_BACK;
         return 0;
     }
     if (!u->wanted) {
-        const u32 clocks = m->constant_latency + m->constant_miss_latency;
+        const u32 clocks = loses_lines(s, x, warp) ? EVICTED_CLOCKS : m->constant_latency + m->constant_miss_latency;
         u->wanted = key;
         u->asking = warp;
         u->ready = now + clocks;

@@ -6,11 +6,13 @@
 #include "mbarriers.h"
 #include "products.h"
 
+enum { LINES_AT_ONCE = 8 }; /* of a load whose missed lines take no further clocks */
+
 /* Clocks of the load/store unit that a load takes once more when the lines arrive that it missed: those beyond what its
  * words take, for these lines. */
 static double passes_again(const Machine *m, const Request *q, u32 registers, u32 missed) {
     const double more = q->left - GREATER(m->load_clocks, registers);
-    return more > 0 ? more * missed / q->step->lines : 0;
+    return more > 0 && q->step->lines > LINES_AT_ONCE ? more * missed / q->step->lines : 0;
 }
 
 /* Complete a request after its last wavefront. */

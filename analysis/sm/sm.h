@@ -97,7 +97,7 @@ typedef struct { u64 key, used; double ready; } ConstantLine;
 /* Constants at addresses that are the same for all lanes: the lines that a scheduler has, and the one that it fetches
  * for a warp, or 0. `evicts`: a line has been evicted. `last`: the line that was fetched last, which its owner may
  * load from until a clock. */
-enum { UNIFORM_LINES = 8, WARPS_IN_STEP = 8, BACK_TO_BACK = 3 };
+enum { UNIFORM_LINES = 8, WARPS_IN_STEP = 8, BLOCKS_IN_STEP = 2, BACK_TO_BACK = 3, EVICTED_CLOCKS = 172 };
 typedef struct {
     ConstantLine cached[UNIFORM_LINES];
     u64 uses, wanted, ready, last, until;
