@@ -212,10 +212,9 @@ void choose(Sm *s, Scheduler *x) {
 
 void happen(Sm *s, Event e) {
     if (e.clocks > 0) {
-        if (e.again > 0) s->lsu.free = GREATER(s->lsu.free, (double)s->now) + e.again;
         s->l1.data_free = GREATER(s->l1.data_free, e.at) + e.clocks;
         e.at = s->l1.data_free + (e.registers > 1 ? (e.registers - 1) * s->m->register_latency : 0);
-        e.clocks = e.again = 0;
+        e.clocks = 0;
         push(s, e);
         return;
     }

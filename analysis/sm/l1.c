@@ -105,12 +105,12 @@ static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10
 
 /* When all lines of a load have arrived. The sectors of a line arrive together. The latency of hits
  * counts from `from`, when the request would have been issued without queueing. */
-double load_lines(Sm *s, const Request *q, double from, double now, u32 *missed_lines) {
+double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed) {
     const Machine *m = s->m;
     double here = from + m->l1_latency;
     Block *b = &s->blocks[q->block];
     const double least = GREATER(s->l2.free, now) + m->miss_clocks;
-    u32 missed = 0;
+    const u64 missed = s->r->l1_misses;
     if (!b->has_barriers) b->decided = 0;
     for (u32 k = 0; k < q->step->lines; k++) {
         const u64 line = q->line[k];
@@ -128,7 +128,6 @@ double load_lines(Sm *s, const Request *q, double from, double now, u32 *missed_
         const int is_again = missing && is_still_in_l2(s, entry, b, missing);
         const int is_in_l2 = is_again || (line & (IN_L2 | LOCAL)) != 0;
         if (missing) {
-            missed++;
             double at = line & LOCAL ? fetch_local(s, missing, now)
                 : is_again ? fetch_again(s, missing, now) : fetch(s, missing, now);
             if (entry->block != b->age) entry->known = 0;
@@ -158,7 +157,7 @@ double load_lines(Sm *s, const Request *q, double from, double now, u32 *missed_
             RAISE(here, at);
         }
     }
-    *missed_lines = missed;
-    if (missed) RAISE(s->l2.free, least);
+    *has_missed = s->r->l1_misses > missed;
+    if (*has_missed) RAISE(s->l2.free, least);
     return here;
 }

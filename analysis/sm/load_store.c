@@ -6,15 +6,6 @@
 #include "mbarriers.h"
 #include "products.h"
 
-enum { LINES_AT_ONCE = 8 }; /* of a load whose missed lines take no further clocks */
-
-/* Clocks of the load/store unit that a load takes once more when the lines arrive that it missed: those beyond what its
- * words take, for these lines. */
-static double passes_again(const Machine *m, const Request *q, u32 registers, u32 missed) {
-    const double more = q->left - GREATER(m->load_clocks, registers);
-    return more > 0 && q->step->lines > LINES_AT_ONCE ? more * missed / q->step->lines : 0;
-}
-
 /* Complete a request after its last wavefront. */
 static void served(Sm *s, const Request *q, double now) {
     const Machine *m = s->m;
@@ -24,13 +15,13 @@ static void served(Sm *s, const Request *q, double now) {
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
     const double from_shared = at + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
-    u32 missed = 0; /* lines */
+    int has_missed = 0;
     switch (i->kind) {
     case KIND_LOAD:
-        at = load_lines(s, q, at, now, &missed);
+        at = load_lines(s, q, at, now, &has_missed);
         break;
     case KIND_COPY:
-        at = m->free_copies ? from_shared : load_lines(s, q, at, now, &missed);
+        at = m->free_copies ? from_shared : load_lines(s, q, at, now, &has_missed);
         if (w->age == q->age) RAISE(w->async_done, at);
         break;
     case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
@@ -56,11 +47,11 @@ static void served(Sm *s, const Request *q, double now) {
     default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
         at = from_shared;
     }
-    if (missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */
-        push(s, (Event){.at = at, .clocks = q->left, .again = passes_again(m, q, registers, missed), .age = q->age,
-                        .warp = q->warp, .scoreboard = i->write_barrier, .registers = registers});
+    if (has_missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */
+        push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
+                        .scoreboard = i->write_barrier, .registers = registers});
     else release(s, q->warp, q->age, i->write_barrier, at, registers);
-    if (!missed && q->left > 0) RAISE(s->l1.data_free, now);
+    if (!has_missed && q->left > 0) RAISE(s->l1.data_free, now);
     release(s, q->warp, q->age, i->read_barrier, now, 0);
 }
 
