@@ -156,6 +156,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/timing/costs.py": {
         "AT_ROOF LEAST_LOST MUCH_LEFT MOST_LINES LEAST_OF_LINE": _ENOUGH,
         "RANKED_BY MANY_TIMES": _ENOUGH,
+        "MOSTLY": technical("what is said of a pipe"),
         "THREADS": technical("cores that replays use"),
     },
     "analysis/timing/samples.py": {"STEADY": _ENOUGH},
@@ -243,7 +244,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/predict.py": {"MOST_STEPS CUT_STEPS": _ENOUGH},
     "toolkit/execution/observation.py": {
-        "LEAST_BLOCKS MOST_SAMPLED MOST_VISITS": _ENOUGH,
+        "LEAST_BLOCKS MOST_SAMPLED MOST_FURTHER MOST_VISITS": _ENOUGH,
         "DRAWN DRAWN_FOR_SLOW_PATHS": technical("shares of blocks that may differ unseen"),
     },
     "toolkit/execution/executed.py": {"MOST_PART MOST_EXECUTED MOST_SECTORS": _ENOUGH},

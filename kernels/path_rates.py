@@ -26,30 +26,29 @@ class Constants:
     launch_s: float = 4.38e-08
     pack_launch_s: float = 9.23e-07  # more than the bytes, of the launch that copies A and B
     sums_launch_s: float = 4.60e-06  # of the one that adds the sums of splits
-    first_clocks: float = 2350.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 120.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 1000.0
-    store_clocks: float = 0.288  # per element of a tile
-    store_float_clocks: float = 0.0164  # more of them, where rows of C do not begin on 16 bytes
+    first_clocks: float = 793.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 193.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 1190.0
+    store_clocks: float = 0.214  # per element of a tile
     #: Of blocks side by side, over the warps that a block has on a scheduler: first copies, and per
     #: element of a tile last stores, which more warps hide.
-    fill_clocks: float = 505.0
-    exposed_store_clocks: float = 0.0838
-    exposed_float_clocks: float = 0.0779  # more of them, where rows of C do not begin on 16 bytes
-    slice_clocks: float = 0.07  # per element of a tile and slice
-    copy_clocks: float = 0.0229  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0404  # per float that is copied from rows along k
+    fill_clocks: float = 360.0
+    exposed_store_clocks: float = 0.248
+    exposed_float_clocks: float = 0.074  # more of them, where rows of C do not begin on 16 bytes
+    slice_clocks: float = 0.0971  # per element of a tile and slice
+    copy_clocks: float = 0.00984  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0409  # per float that is copied from rows along k
     #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn. By
     #: the warps of a scheduler of a full SM, up to two, three and more: the fewer, the more do
     #: blocks of an SM end together and give their places to as many new ones.
-    last_turn_shares: tuple[float, float, float] = (0.775, 0.151, 0.0381)
+    last_turn_shares: tuple[float, float, float] = (0.996, 0.123, 0.0362)
     #: How far blocks that leave schedulers idle slow each other down: 1 as if they shared them.
-    idle_share: float = 0.264
-    ticket_clocks: float = 2570.0
-    ticket_bytes_per_clock: float = 33.0  # of the block that adds the sums of others
-    stream_store_clocks: float = 0.828  # per element of a tile of streamed.cu
-    worker_clocks: float = 14700.0
-    sum_of_worker_clocks: float = 2350.0
+    idle_share: float = 0.379
+    ticket_clocks: float = 3790.0
+    ticket_bytes_per_clock: float = 19.8  # of the block that adds the sums of others
+    stream_store_clocks: float = 1.16  # per element of a tile of streamed.cu
+    worker_clocks: float = 11500.0
+    sum_of_worker_clocks: float = 1840.0
     few_clocks: tuple[float, float] = (2680.0, 2270.0)  # where B is stored along n, and along k
     few_chunk_clocks: float = 164.0  # of the columns of A that are in shared memory at a time
     few_read_clocks: float = 1340.0  # of the loads of B that a thread has on their way
@@ -65,10 +64,10 @@ class Constants:
     dram_share: float = 0.871
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
-        *(0.885, 0.911, 0.837, 0.884, 0.942, 0.951, 0.862),
-        *(0.942, 0.934, 0.899, 0.868, 0.828, 0.867),
+        *(0.853, 0.878, 0.842, 0.882, 0.928, 0.981, 0.861),
+        *(0.957, 0.942, 0.88, 0.884, 0.861, 0.852, 0.921),
     )
-    bulk_rates: tuple[float, ...] = (1.02, 1.07, 1.02, 1.04, 1.06)
+    bulk_rates: tuple[float, ...] = (1.02, 1.08, 1.02, 1.07, 1.08)
     streamed_rates: tuple[float, ...] = (1.12, 1.13)
 
 
@@ -96,6 +95,7 @@ RATES = {
     "96x64x16/12x8x1": Rate(alone=2871, together=7626, blocks=6),
     "128x64x32/8x16x2": Rate(alone=3552, together=6523, blocks=2),
     "32x128x32/4x8x2": Rate(alone=2110, together=5761, blocks=3),
+    "64x64x32/8x8x2": Rate(alone=2147, together=7126, blocks=4),
     "64x64x32/8x8x4": Rate(alone=2065, together=3628, blocks=2),
     "64x32x32/8x8x4": Rate(alone=1369, together=4004, blocks=4),
     "32x32x32/4x8x4": Rate(alone=962, together=3692, blocks=6),

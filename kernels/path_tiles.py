@@ -16,6 +16,12 @@ MOST_TICKETED, MOST_TICKETED_BYTES = 16, 128 << 10
 PAD = 4  # floats behind a row of a tile in shared memory, any_layout.cu
 
 
+def _pitch_of_sums(columns: int, is_bulk: bool) -> int:
+    """Floats of a row of sums in shared memory, PITCH of results.cuh."""
+    together = 1 if is_bulk else 4  # rows of a thread that are neighbours
+    return next(n for n in range(columns, columns + 32, 4) if together * n % 32 == 16)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tile:
     """Parameters of any_layout.cu, or of sliced.cu (`is_bulk`)."""
@@ -43,7 +49,7 @@ class Tile:
         threads = self.bm // self.tm * (self.bn // self.tn) * self.slices
         pad = 0 if self.is_bulk else 2 * PAD
         ring = self.stages * self.bk * (self.bm + self.bn + pad) * FLOAT_BYTES
-        sums = self.slices * self.bm * self.bn * FLOAT_BYTES if self.slices > 1 else 0
+        sums = self.slices * self.bm * _pitch_of_sums(self.bn, self.is_bulk) * FLOAT_BYTES
         name = f"{self.bm}x{self.bn}x{self.bk}/{self.tm}x{self.tn}x{self.slices}"
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "threads", threads)
@@ -64,7 +70,7 @@ class Tile:
 
 
 ANY_TILES = (
-    Tile(bm=64, bn=128, bk=16, tm=8, tn=8, slices=1, stages=3, prefetched=False),
+    Tile(bm=64, bn=128, bk=16, tm=8, tn=8, slices=1, stages=3, fenced=True, prefetched=False),
     Tile(bm=128, bn=64, bk=16, tm=8, tn=8, slices=1, stages=3, fenced=True),
     Tile(bm=64, bn=64, bk=16, tm=4, tn=8, slices=1, stages=3),
     Tile(bm=64, bn=128, bk=16, tm=8, tn=16, slices=1, stages=3, fenced=True),
@@ -73,6 +79,7 @@ ANY_TILES = (
     Tile(bm=96, bn=64, bk=16, tm=12, tn=8, slices=1, stages=3, fenced=True),
     Tile(bm=128, bn=64, bk=32, tm=8, tn=16, slices=2, stages=3, fenced=True),
     Tile(bm=32, bn=128, bk=32, tm=4, tn=8, slices=2, stages=3),
+    Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=2, stages=3),
     Tile(bm=64, bn=64, bk=32, tm=8, tn=8, slices=4, stages=3),
     Tile(bm=64, bn=32, bk=32, tm=8, tn=8, slices=4, stages=3),
     Tile(bm=32, bn=32, bk=32, tm=4, tn=8, slices=4, stages=3),

@@ -204,8 +204,6 @@ def _ends(tile: Tile, blocks: int, c: Constants, *, by_floats: bool) -> _Ends:
     """Clocks of first copies, last stores and sums of slices."""
     of_element, exposed_of_element = c.store_clocks, c.exposed_store_clocks
     if by_floats:
-        # lanes store 16 neighbours, or 32 where a thread has pairs of quads
-        of_element += c.store_float_clocks * (1 if tile.tn % 8 == 0 else 2)
         exposed_of_element += c.exposed_float_clocks
     if tile.slices > 1:
         of_element += c.slice_clocks * tile.slices

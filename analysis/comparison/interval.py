@@ -10,7 +10,7 @@ launches that are not among them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, hypot, log
 
@@ -23,6 +23,9 @@ from analysis.l2_state import L2State
 from analysis.timing.predicted import Predicted, Resource
 
 COVERS = 0.8
+# Half width of an interval of 80%, relative to the one of 95% of a mean of random blocks, which has
+# 2.4 standard errors (toolkit.execution.sampling).
+SHARE_OF_95 = 1.28 / 2.4
 NEIGHBOURS = 18
 LAUNCH = "LAUNCH"  # the column of the share of the time that the launch itself takes
 OTHER_LIMITER, OTHER_STATE = 0.1, 0.15  # distance between launches that differ in that
@@ -127,6 +130,21 @@ def interval_of(predicted: Predicted, device: Device) -> Interval | None:
     busy = busy_of(bounds_s, predicted.time_s, predicted.launch_s)
     low, high = _table().ends(predicted.limiter, predicted.l2, busy)
     return predicted.time_s * exp(low), predicted.time_s * exp(high)
+
+
+def with_estimates(predicted: Predicted, half_width: float) -> Predicted:
+    """The prediction with a wider interval, as its work is an estimate from random blocks.
+
+    `half_width`: of the 95% interval of the executed instructions, relative to their number. It is
+    independent of the errors of the model.
+    """
+    if predicted.interval_s is None:
+        return predicted
+    own = half_width * SHARE_OF_95
+    low, high = (log(end / predicted.time_s) for end in predicted.interval_s)
+    ends = (min(low, -hypot(low, own)), max(high, hypot(high, own)))
+    low, high = (predicted.time_s * exp(end) for end in ends)
+    return replace(predicted, interval_s=(low, high))
 
 
 def change_interval(before: Predicted, after: Predicted) -> Interval | None:

@@ -19,8 +19,9 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from analysis.sm import LOST, SCHEDULERS, Ran, side_by_side
+from analysis.sm import LOST, SCHEDULERS, Ran, Unit, side_by_side
 from analysis.timing.effects import (
     ATOMICS,
     GLOBAL,
@@ -47,6 +48,7 @@ MOST_LINES, LEAST_OF_LINE = 5, 0.03
 RANKED_BY = (1 << 17, 3 << 17)
 # Note of an effect that costs nothing
 LONGER = "0: after those before it, the replay takes longer without it"
+MOSTLY = 0.5  # of the work of a pipe
 MANY_TIMES = 4  # as many instructions: such blocks are long
 
 
@@ -260,7 +262,8 @@ def costs_of(
         costs.append((one.effect, part, alone_clocks, detail))
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
-        detail = _beside_roof(now, hz) if effect == Effect.REMAINDER else ""
+        detail = _of_conversions(base) if effect == Effect.SPECIAL_PIPE else ""
+        detail = _beside_roof(now, hz) if effect == Effect.REMAINDER else detail
         costs.append((effect, part, 0.0, detail))
     launch_s = runs.sm.constants.launch_s
     return (
@@ -309,6 +312,18 @@ def _detail(effect: Effect, sm: ModelledSm) -> str:
     return f"up to {sm.blocks:,} of {blocks:,} blocks per SM"
 
 
+def _of_conversions(scene: Scene) -> str:
+    """What the special-function pipe mostly does, if it converts between FP32 and FP64."""
+    if not scene.instructions:
+        return ""
+    executed = np.where(
+        scene.sm.work.code["unit"] == Unit.CONVERT_64, 1, scene.code["unit"] == Unit.XU
+    ) * scene.of_each(lambda one: one.executed)
+    of_fp64 = scene.of_each(lambda one: one.text.startswith("F2F") and ".F64" in one.text)
+    share = (executed * of_fp64).sum() / max(1.0, executed.sum())
+    return "mostly conversions between FP32 and FP64" if share > MOSTLY else ""
+
+
 def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
     """The roof of a scene, and the clocks that are left.
 
@@ -352,7 +367,8 @@ def _may_matter(one: Removable, scene: Scene, time: SceneTime) -> bool:
 def line_costs(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[LineCost, ...]:
     """Time that each of the most expensive source lines costs, the rest last. See `costs_of`."""
     pricing = _pricing(runs, sm, begun)
-    rows = _rows_of_lines(pricing.base)
+    atomics_s = runs.atomics.time_s if runs.atomics is not None else 0.0
+    rows = _rows_of_lines(pricing.base, atomics_s * runs.sm.clock_hz / pricing.complete.clocks)
 
     def without(lines: Sequence[tuple[str, int]]) -> Scene:
         return without_lines(pricing.base, np.concatenate([rows[line] for line in lines]))
@@ -368,8 +384,11 @@ def line_costs(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[LineC
     return (*costs, LineCost(file=None, line=None, time_s=rest_s))
 
 
-def _rows_of_lines(scene: Scene) -> dict[tuple[str, int], Any]:
-    """Indices of the instructions of the lines that may cost most."""
+def _rows_of_lines(scene: Scene, atomics_share: float) -> dict[tuple[str, int], Any]:
+    """Indices of the instructions of the lines that may cost most.
+
+    `atomics_share`: of the time that L2 needs for atomic operations, however few instructions.
+    """
     rows: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row, one in enumerate(scene.instructions):
         if one.charged is not None and one.executed:
@@ -378,9 +397,18 @@ def _rows_of_lines(scene: Scene) -> dict[tuple[str, int], Any]:
     for name in ("executed", "sectors", "wavefronts"):
         values = np.array([getattr(one, name) for one in scene.instructions], dtype=np.float64)
         shares = np.maximum(shares, values / max(values.sum(), 1.0))
+    operations = _sectors_of(scene, ATOMICS)
+    shares = np.maximum(shares, atomics_share * operations / max(operations.sum(), 1.0))
     share = {line: shares[those].sum() for line, those in rows.items()}
     largest = sorted(share, key=lambda line: -share[line])[:MOST_LINES]
     return {line: np.array(rows[line]) for line in largest if share[line] >= LEAST_OF_LINE}
+
+
+def _sectors_of(scene: Scene, actions: tuple[str, ...]) -> NDArray[np.float64]:
+    """For each instruction, its sectors if it makes one of these accesses to global memory."""
+    return scene.of_each(
+        lambda one: one.sectors if one.action in actions and one.space in GLOBAL else 0
+    )
 
 
 def without_lines(scene: Scene, rows: Any) -> Scene:
@@ -390,9 +418,7 @@ def without_lines(scene: Scene, rows: Any) -> Scene:
 
     def left(actions: tuple[str, ...]) -> float:
         """Share of the sectors of some accesses to global memory that other lines access."""
-        sectors = scene.of_each(
-            lambda one: one.sectors if one.action in actions and one.space in GLOBAL else 0
-        )
+        sectors = _sectors_of(scene, actions)
         return 1 - (sectors * skipped).sum() / sectors.sum() if sectors.sum() else 1.0
 
     reads, writes = left(LOADS), left(STORES)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.access import WORD_BYTES
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.geometry import WARP_SIZE
 from analysis.sm import Kind, Machine, Streams, Unit
@@ -224,12 +225,14 @@ def _share_of_lanes(one: CountedInstruction) -> float:
     """Active lanes per warp instruction, as a share of the warp.
 
     A request takes a wavefront whether a branch or a guard leaves lanes out: lanes with a false
-    guard are inactive in requests to memory, but not where no lane of a warp takes part.
+    guard are inactive in requests to memory, but not where no lane of a warp takes part. An access
+    to local memory makes a request for each of its words.
     """
     if not one.executed:
         return 1.0
     if one.space is not None:
-        return 1 - (one.requests - one.predicated / WARP_SIZE) / one.executed
+        words = max(1, one.bytes_per_lane // WORD_BYTES) if one.space == "local" else 1
+        return 1 - (one.requests / words - one.predicated / WARP_SIZE) / one.executed
     return one.threads / one.executed / WARP_SIZE
 
 

@@ -62,8 +62,7 @@ constexpr int SLICE = (BM / TM) * (BN / TN), THREADS = SLICE * SLICES, WARPS = T
 constexpr int DEPTH = BK / SLICES;  // of a slice in a phase
 constexpr int CHUNK = DEPTH < 8 ? DEPTH : 8;  // k of a slice between branches: the last phase ends with K
 constexpr int PAD = 4;  // floats: 8 k times 4 rows or columns, which a warp stores together, are in 32 banks
-constexpr int BAND = 8, TOGETHER = 4, QUADS = TM * TN / 4;
-constexpr bool DEALT_OUT = false;
+constexpr int BAND = 8, TOGETHER = 4;
 constexpr int RESIDENT = TM * TN >= 128 ? 256 : TM * TN > 64 ? 384 : TM * TN == 64 ? 512 : 768;  // threads of an SM, by registers
 constexpr int BLOCKS = THREADS < RESIDENT ? RESIDENT / THREADS : 1;
 static_assert(BM % WM == 0 && BN % WN == 0 && BK % SLICES == 0 && BK % 8 == 0, "warps fill the tile, slices the phase");
@@ -93,8 +92,11 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
 
     // The first phase of K is short if K is no multiple of BK.
     const int all_phases = (K + BK - 1) / BK, of_first = K - (all_phases - 1) * BK;
-    const int begin = int((long long)all_phases * tile.split / splits);
-    const int phases = int((long long)all_phases * (tile.split + 1) / splits) - begin;
+    int begin = 0, phases = all_phases;
+    if (splits > 1) {  // evenly; the first splits have one more of what is left
+        const int each = all_phases / splits, left = all_phases - each * splits;
+        begin = each * tile.split + min(tile.split, left), phases = each + (tile.split < left);
+    }
     const int first_k = begin == 0 ? 0 : of_first + (begin - 1) * BK;
     int depth = begin == 0 ? of_first : BK;  // of this phase
 
@@ -159,11 +161,9 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
         }
     }
 
-    float4 total[OWN];
-    add_slices(sum, total, reinterpret_cast<float*>(shared), alpha);
-    if (splits > 1 && !add_splits(total, tile, splits, workspace, by_ticket)) return;
-    __syncthreads();  // nobody reads tiles or sums of slices any more
-    store(total, 0, tile, C + blockIdx.z * stride_c, M, N, ldc, beta, reinterpret_cast<float*>(shared));
+    float* const parts = reinterpret_cast<float*>(shared);
+    leave_sums(sum, parts, alpha);
+    finish(parts, tile, C + blockIdx.z * stride_c, M, N, ldc, beta, splits, workspace, by_ticket);
 }
 
 #include "sums.cuh"

@@ -38,8 +38,7 @@
 #define BATCHED_B 1
 #endif
 
-constexpr int BAND = 8, TOGETHER = 1;
-constexpr bool DEALT_OUT = true;  // quads of sums, to slices: rung 17
+constexpr int BAND = 8, TOGETHER = 1, BLOCKS = 1;
 
 #include "sliced.cuh"
 #include "results.cuh"
@@ -59,7 +58,7 @@ __device__ void copy(unsigned stage, unsigned barrier, const TensorMap& a, const
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 sgemm_sliced(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, float* __restrict__ C,
              int M, int N, int K, int ldc, long long stride_c, float alpha, float beta, int splits, int by_ticket, char* __restrict__ workspace)
 {
@@ -73,12 +72,9 @@ sgemm_sliced(const __grid_constant__ TensorMap A, const __grid_constant__ Tensor
     wait_for_last_launch();
 #include "sliced_loop.cuh"
 
-#pragma unroll
-    for (int n = 0; n < OWN; ++n)
-        total[n] = make_float4(alpha * total[n].x, alpha * total[n].y, alpha * total[n].z, alpha * total[n].w);
-    if (splits > 1 && !add_splits(total, tile, splits, workspace, by_ticket)) return;
-    __syncthreads();  // nobody reads tiles or sums of slices any more
-    store(total, 0, tile, C + blockIdx.z * stride_c, M, N, ldc, beta, reinterpret_cast<float*>(ring_of_tiles));
+    float* const parts = reinterpret_cast<float*>(ring_of_tiles);
+    leave_sums(sum, parts, alpha);
+    finish(parts, tile, C + blockIdx.z * stride_c, M, N, ldc, beta, splits, workspace, by_ticket);
 }
 
 #include "sums.cuh"

@@ -161,6 +161,8 @@ def _cause(
     if cause is largest:
         why = _detail(cause, device, blocks)
         return f"{_does(cause, _weight(cause, whole_s))}: {of}{f'; {why}' if why else ''}."
+    if largest.is_roof and largest.detail:
+        of += f"; {largest.detail}"
     if cause is None:
         return f"{_does(largest, _weight(largest, whole_s))}: {of}."
     scale, unit = text.time_unit(whole_s)

@@ -13,6 +13,7 @@ from kernels.paths import (
     streamed,
 )
 from kernels.product import Product
+from toolkit.machine_code.kernel_source import compile_kernel
 from validation.products.simulated import simulate_plan
 
 GUARD = 64  # floats before and behind each matrix
@@ -99,6 +100,34 @@ def test_splits_of_a_batch(splits):
 def test_rows_that_begin_on_16_bytes():
     one = product((True, False), m=36, n=40, k=70, lda=40, beta=1.0)
     check(one, any_layout(one, ANY["32x32x64/4x8x8"], 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "floats"),
+    [
+        ("64x128x16/8x8x1", 64 * (128 + 4)),  # 4 rows down: 4 (128 + 4) mod 32 = 16 banks
+        ("64x64x32/8x8x4", 4 * 64 * (64 + 4)),  # of four slices
+        ("96x96x16/12x12x1", 96 * (96 + 4)),
+    ],
+)
+def test_sums_of_a_block_fit_in_shared_memory(name, floats):
+    tile = ANY[name]
+    ring = tile.stages * tile.bk * (tile.bm + tile.bn + 2 * 4)  # 4 floats behind each row
+    assert tile.shared_bytes == 4 * max(floats, ring)
+
+
+def test_sums_of_bulk_tiles_fit_in_shared_memory():
+    assert BULK["96x48x64/12x12x8"].shared_bytes == 4 * max(8 * 96 * 48, 5 * 64 * (96 + 48))
+    # one row down: 64 + 16 floats, and 80 mod 32 = 16
+    assert BULK["64x64x64/8x16x8"].shared_bytes == 4 * max(8 * 64 * 80, 4 * 64 * (64 + 64))
+
+
+def test_a_block_does_not_end_with_code_for_each_of_its_sums():
+    one = Product(m=192, n=192, k=64, beta=0.5)
+    (launch,) = any_layout(one, ANY["96x96x16/12x12x1"], 1).launches
+    kernel = compile_kernel(launch.source, launch.entry, target="sm_90", defines=launch.defines)
+    stores = [one for one in kernel.instructions if one.opcode == "STG"]
+    assert 0 < len(stores) < 12 * 12 / 4  # quads of a thread
 
 
 @pytest.mark.exhaustive

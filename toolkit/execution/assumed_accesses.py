@@ -6,7 +6,9 @@ array:
 
 - Lines that several executed blocks access stay where they are, such as those of a table.
 - If the executed blocks access places that lie on a line over their indices, the others do so too.
-- Otherwise, and if a block accesses places everywhere in an array, they are taken as random.
+- If a block accesses places everywhere in an array, and the first place moves on by as many lines
+  from each block to the next, around the array, so do the others, as in a grid-stride loop.
+- Otherwise they are taken as random.
 
 Traffic from these accesses is an estimate.
 """
@@ -29,6 +31,7 @@ SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
 COMMON = 0.25  # fraction of the executed blocks that access a line that stays where it is
 # A block is everywhere if half of its lines span more than this fraction of what all access.
 WIDE = 0.25
+FEWEST_NEIGHBOURS = 3  # pairs of executed blocks, one behind the other, that tell a step
 ON_A_LINE = 0.05  # median distance of blocks from a line, as a fraction of what all of them access
 
 
@@ -93,7 +96,8 @@ class _Move:
         first, last = int(every.min()), int(every.max())
         spans = [float(np.subtract(*np.percentile(one, (75, 25)))) for one in lines if len(one)]
         if np.median(spans) > WIDE * (last - first):
-            return cls(first, last, None)
+            at = np.array([int(one[0]) for one in lines if len(one)])
+            return cls(first, last, _step_around(known[has_any], at, last - first + 1))
         at = np.array([float(np.median(one)) for one in lines if len(one)])
         return cls(first, last, _step(known[has_any].astype(np.float64), at, last - first))
 
@@ -114,6 +118,21 @@ def _step(blocks: NDArray[np.float64], at: NDArray[np.float64], size: int) -> fl
     step = float(np.median(moved[apart > 0] / apart[apart > 0]))
     distance = np.abs(at - step * blocks - np.median(at - step * blocks))
     return step if np.median(distance) <= ON_A_LINE * size else None
+
+
+def _step_around(blocks: NDArray[np.int64], at: NDArray[np.int64], size: int) -> float | None:
+    """Lines by which places move on around `size` lines from block to block, None if they do not.
+
+    It is the most frequent one of neighbours; the others have to agree with it.
+    """
+    apart, moved = np.diff(blocks), np.diff(at)
+    steps, times = np.unique(moved[apart == 1] % size, return_counts=True)
+    if times.sum() < FEWEST_NEIGHBOURS:
+        return None
+    step = int(steps[times.argmax()])
+    left = (moved - step * apart) % size
+    distance = np.minimum(left, size - left)
+    return float(step) if np.median(distance) <= ON_A_LINE * size else None
 
 
 def _random(block: int) -> float:

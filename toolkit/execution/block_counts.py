@@ -165,6 +165,9 @@ class RecordedCounts(LaunchCounts):
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
         bound = self.again()
+        if self.observed is not None:
+            stand_in = self.observed.stand_in[list(replay.blocks)]
+            replay = replace(replay, blocks=tuple(stand_in.tolist()))
         try:
             streams = self._streams(bound, replay.blocks)
         except UnavailableError:

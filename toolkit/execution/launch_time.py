@@ -15,9 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.comparison.interval import with_estimates
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts, of_traffic, totals
+from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.timing.predicted import Explanation, Predicted, Resource
 from analysis.timing.samples import Sample
 from analysis.timing.work import Work
@@ -27,6 +29,7 @@ from toolkit.execution.doubts import doubts
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.predict import cached_prediction, key_of, work_of
 from toolkit.execution.replay import Replay
+from toolkit.execution.sampling import relative_half_width
 from toolkit.execution.schedule import Schedule
 from toolkit.execution.traffic import Asked, Residence, traffic_of
 from toolkit.launch.launch import Execution
@@ -104,6 +107,9 @@ def modelled_execution(
         )
     if not isinstance(time, Predicted):
         return replace(execution, prediction_basis=f"not predicted: {time}")
+    if counts.uncertainty and WARP_INSTRUCTIONS in execution.estimates:
+        half_width = relative_half_width(execution.estimates[WARP_INSTRUCTIONS])
+        time = with_estimates(time, half_width)
     reasons = [
         *doubts(translated.kernel, execution.instructions, execution.requests),
         execution.uncertainty,

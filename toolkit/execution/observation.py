@@ -31,6 +31,7 @@ from toolkit.execution.sampling import (
     drawn_blocks,
     estimated_counts,
     estimates,
+    further_draws,
 )
 from toolkit.sass.atomics import Atomics
 from toolkit.sass.core.binding import COUNT
@@ -42,6 +43,8 @@ LEAST_BLOCKS = 256  # a launch with fewer blocks is executed completely
 DRAWN = 149
 # The same if only slow paths of functions may differ: at most 9% of all blocks take one unseen.
 DRAWN_FOR_SLOW_PATHS = 32
+# Warp instructions of further random blocks, where those do not suffice: two seconds of two cores.
+MOST_FURTHER = 1 << 25
 MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two cores
 MOST_VISITS = 1 << 22  # visits of all blocks to groups of lines
 
@@ -58,6 +61,7 @@ class Observed:
     counts: NDArray[Any]  # of all blocks, per instruction (core.COUNT)
     class_of: NDArray[np.uint32]  # class of each block, by its linear index
     work: NDArray[Any]  # instructions of each block (core.WORK)
+    stand_in: NDArray[np.int64]  # the block whose instructions each block is taken to execute
     runs: Sequence[Run]  # of the executed blocks
     grid: Grid
     accesses: ClassAccesses | None  # accesses of all blocks; None if unknown
@@ -143,6 +147,7 @@ class _Observer:
         may_differ = proof.may_differ(is_open)
         slow_paths = self._slow_paths(proof, may_differ) if _has_any(may_differ) else []
         drawn = self._drawn(slow_paths, proof.why_open) if _has_any(may_differ) else []
+        drawn += self._further(drawn)
         self._check(proof, may_differ, is_open)
         totals = extrapolated(
             [
@@ -178,6 +183,25 @@ class _Observer:
         )
         self.executed.execute(drawn)
         return drawn
+
+    def _further(self, drawn: Sequence[int]) -> list[int]:
+        """Execute further random blocks where the work of those `drawn` is too uncertain.
+
+        Not if all blocks can be executed instead.
+        """
+        if len(drawn) < DRAWN:
+            return []
+        counts = [self.executed.samples[block].counts for block in drawn]
+        work = np.array([float(one["executed"].sum()) for one in counts])
+        needed = further_draws(work, self.executed.blocks)
+        most = int(MOST_FURTHER // max(1.0, work.mean()))
+        count = min(needed, most, self.executed.room // 2)  # the rest is for accesses
+        if count <= 0 or self.launch.is_short():
+            return []
+        known = sorted(self.executed.samples)
+        found = drawn_blocks(known, self.executed.blocks, count, self.launch.seed + b"further")
+        self.executed.execute(found)
+        return found
 
     def _standing_for(self, proof: Proof, number: int, is_open: bool) -> list[int]:
         """Executed blocks that represent class `number`: its leader, or all blocks of the class.
@@ -223,6 +247,7 @@ class _Observer:
         known = sorted({b for one in regions(self.launch.grid) for b in one.members})
         self.executed.execute(known)
         drawn = self._drawn((), MANY)
+        drawn += self._further(drawn)
         counts = self.executed.samples[known[0]].counts
         class_of = np.zeros(self.executed.blocks, dtype=np.uint32)
         everything = np.ones(len(counts), dtype=COUNT)
@@ -257,12 +282,14 @@ class _Observer:
                 lost = proof.why_open
             except NoPlanError as reason:
                 lost = str(reason)
+        work, stand_in = self._work_of_blocks(
+            class_of, drawn if _has_any(may_differ) and not slow_paths else ()
+        )
         return Observed(
             counts=counts,
             class_of=class_of,
-            work=self._work_of_blocks(
-                class_of, drawn if _has_any(may_differ) and not slow_paths else ()
-            ),
+            work=work,
+            stand_in=stand_in,
             runs=[one.run for _, one in sorted(self.executed.samples.items())],
             grid=self.launch.grid,
             accesses=accesses,
@@ -283,24 +310,28 @@ class _Observer:
         opcodes = {self.launch.flow.instructions[row].opcode for row in rows.tolist()}
         return bool(opcodes & GLOBAL_ACCESSES)
 
-    def _work_of_blocks(self, class_of: NDArray[np.uint32], drawn: Sequence[int]) -> NDArray[Any]:
-        """Instructions of each block (core.WORK).
+    def _work_of_blocks(
+        self, class_of: NDArray[np.uint32], drawn: Sequence[int]
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Instructions of each block (core.WORK), and the block that executes them in its place.
 
-        A block that was not executed gets those of an executed block of its class or, if blocks
-        were `drawn`, those of one of the drawn blocks, chosen at random.
+        A block that was not executed gets those of an executed block of its class, and is replayed
+        itself. If blocks were `drawn`, the nearest of them stands for it in both: neighbours often
+        have about as much work, and are on different SMs.
         """
         known = np.concatenate([one.run.work for one in self.executed.samples.values()])
         blocks = np.array(list(self.executed.samples))
         of_classes = np.zeros(int(class_of.max()) + 1, dtype=known.dtype)
         of_classes[class_of[blocks]] = known
-        found = of_classes[class_of]
+        found, stand_in = of_classes[class_of], np.arange(self.executed.blocks)
         if drawn:
-            generator = np.random.default_rng(len(drawn))
-            found = known[np.isin(blocks, drawn)][
-                generator.integers(len(drawn), size=self.executed.blocks)
-            ]
-        found[blocks] = known
-        return found
+            among = np.sort(np.asarray(drawn))
+            between = (among[1:] + among[:-1]) / 2
+            stand_in = among[np.searchsorted(between, np.arange(self.executed.blocks))]
+            order = np.argsort(blocks)
+            found = known[order][np.searchsorted(blocks[order], stand_in)]
+        found[blocks], stand_in[blocks] = known, blocks
+        return found, stand_in
 
     def _prover(self) -> Prover:
         launch, executed = self.launch, self.executed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from math import sqrt
+from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,12 @@ def drawn_blocks(known: Sequence[int], blocks: int, count: int, seed: bytes) -> 
     others_before = np.sort(np.asarray(known, dtype=np.int64)) - np.arange(len(known))
     after = np.searchsorted(others_before, drawn, side="right")
     return [int(block) for block in drawn + after]
+
+
+def further_draws(values: NDArray[np.float64], rest: int) -> int:
+    """Number of further draws after which the mean of such values has a narrow interval."""
+    error = STANDARD_ERRORS * _standard_error(values, rest) / max(1.0, float(values.mean()))
+    return ceil(len(values) * ((error / NARROW) ** 2 - 1)) if error > NARROW else 0
 
 
 def estimated_counts(

@@ -68,6 +68,7 @@ class HostLaunch:
     arguments: tuple[HostArgument, ...]
     #: the parameters as the kernel declares them, with plain types where they are known
     parameters: tuple[Declared, ...] | None
+    assumed: tuple[str, ...] = ()  #: what was assumed to know these values, in words
 
     @property
     def unknown(self) -> int:
@@ -90,11 +91,16 @@ class HostCode:
         return HostCalls(self.unit)
 
     def launches(
-        self, given: Mapping[str, Number] | None = None, kernel: str | None = None
+        self,
+        given: Mapping[str, Number] | None = None,
+        kernel: str | None = None,
+        *,
+        assuming: bool = False,
     ) -> list[HostLaunch]:
         """All launches, or those of a kernel, by its name without template arguments.
 
-        `given` are values of scalar parameters of the kernel, by name.
+        `given` are values of scalar parameters of the kernel, by name. If `assuming`, a run without
+        arguments on the command line, and first passes of loops, are assumed.
 
         A launch in a function that several calls reach is there several times.
         """
@@ -104,7 +110,9 @@ class HostCode:
                 continue
             function = self.unit.function_at(call.place)
             for frame in self.calls.frames(function):
-                found.append(_Reading(self.unit, self, call, frame, given or {}).launch)
+                assumed = set[str]() if assuming else None
+                reading = _Reading(self.unit, self, call, frame, given or {}, assumed)
+                found.append(replace(reading.launch, assumed=tuple(sorted(assumed or ()))))
         return found
 
     @cached_property
@@ -140,6 +148,7 @@ class _Reading:
     call: HostCall
     frame: Frame
     given: Mapping[str, Number]
+    assumed: set[str] | None
 
     @property
     def launch(self) -> HostLaunch:
@@ -201,7 +210,7 @@ class _Reading:
                 if variable.name not in frame.arguments or path:
                     break
                 node, place, frame = frame.arguments[variable.name]
-        return Evaluator(unit=self.unit, given=found)
+        return Evaluator(unit=self.unit, given=found, assumed=self.assumed)
 
     def _extent(self, node: Node) -> Extent | None:
         try:

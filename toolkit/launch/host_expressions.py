@@ -39,6 +39,15 @@ if TYPE_CHECKING:
     from toolkit.launch.host_values import Evaluator
 
 
+# Results of functions that read the command line, where it has no arguments
+OF_NO_ARGUMENTS = {
+    "getopt": Number(-1, "i32"),
+    "getopt_long": Number(-1, "i32"),
+    "checkCmdLineFlag": Number(0, "b8"),
+}
+NO_ARGUMENTS = "a run without arguments (argc = 1)"
+
+
 def field_of(value: Value, path: str) -> Value:
     """The field ".x" of a dim3; the value itself for an empty path."""
     if not path:
@@ -177,7 +186,9 @@ def _member(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth:
     return field_of(evaluator.value(one, place, frame, depth), path)
 
 
-def _call(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _call(  # noqa: PLR0911
+    evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int
+) -> Value:
     function, listed = (node.child_by_field_name(x) for x in ("function", "arguments"))
     if function is None or listed is None:
         raise UnknownValueError
@@ -197,8 +208,19 @@ def _call(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: i
         return _as(
             evaluator, kind_name(kind), _only(evaluator, arguments, place, frame, depth), frame
         )
+    if name in OF_NO_ARGUMENTS:
+        evaluator.assume(NO_ARGUMENTS)
+        return OF_NO_ARGUMENTS[name]
     numbers = [evaluator.number(one, place, frame, depth) for one in arguments]
     return library_function(name, numbers)
+
+
+def _assignment(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+    """Value of what is assigned, as of `(option = getopt(...)) != -1`."""
+    value = node.child_by_field_name("right")
+    if value is None or text_of(node.child_by_field_name("operator")) != "=":
+        raise UnknownValueError
+    return evaluator.value(value, place, frame, depth)
 
 
 def _only(
@@ -285,5 +307,6 @@ HANDLERS: dict[str, Handler] = {
     "cast_expression": _cast,
     "sizeof_expression": _sizeof,
     "field_expression": _member,
+    "assignment_expression": _assignment,
     "call_expression": _call,
 }

@@ -104,7 +104,7 @@ def literal(text: str) -> Number:
         if not long and whole < 2**32 and (unsigned or is_hex):
             return Number(whole, "u32")
         return checked(whole, "u64" if unsigned else "i64")
-    match = re.fullmatch(r"([0-9.]+(?:[eE][-+]?\d+)?)([fFlL]?)", plain)
+    match = re.fullmatch(r"([-+]?[0-9.]+(?:[eE][-+]?\d+)?)([fFlL]?)", plain)
     if match is None:
         raise UnknownValueError
     return checked(float(match[1]), "f32" if match[2] in ("f", "F") else "f64")

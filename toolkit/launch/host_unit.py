@@ -29,14 +29,14 @@ from toolkit.store.user_files import read_file
 
 MOST_HEADERS = 64
 UNKNOWN_TYPE = "?"  # what a name stands for that is declared in several ways
-_BLOCKS = ("compound_statement", "translation_unit", "declaration_list", "case_statement")
+BLOCKS = ("compound_statement", "translation_unit", "declaration_list", "case_statement")
 _SCOPES = (
-    *_BLOCKS,
+    *BLOCKS,
     *("for_statement", "for_range_loop", "while_statement", "if_statement"),
     *("function_definition", "lambda_expression", "template_declaration"),
     "field_declaration_list",
 )
-_UNCONDITIONAL = (
+UNCONDITIONAL = (
     *("expression_statement", "parenthesized_expression", "comma_expression"),
     *("init_declarator", "declaration", "assignment_expression"),
 )
@@ -73,13 +73,15 @@ class HostVariable:
         return text_of(node) if node is not None else ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Write:
     """A change of a variable. `path` is ".x" of a field; `value` None of what is not known.
 
-    `home` is the block that certainly executes it, None where it depends on a condition.
+    `home` is the block that certainly executes it, None where it depends on a condition; `node` is
+    the expression.
     """
 
+    node: Node
     place: Place
     path: str
     value: Node | None
@@ -345,7 +347,11 @@ class HostUnit:
         if target is None:
             return
         write = Write(
-            place=Place(file=file, at=node.start_byte), path=path, value=value, home=_home(node)
+            node=node,
+            place=Place(file=file, at=node.start_byte),
+            path=path,
+            value=value,
+            home=_home(node),
         )
         self.writes[text_of(target)].append(write)
 
@@ -426,10 +432,10 @@ def _is_of_function(parameter: Node) -> bool:
 
 def _home(node: Node) -> tuple[int, int] | None:
     found = node.parent
-    while found is not None and found.type in _UNCONDITIONAL:
+    while found is not None and found.type in UNCONDITIONAL:
         found = found.parent
     while found is not None and found.type in _CONDITIONALS:
         found = found.parent
-    if found is None or found.type not in _BLOCKS:
+    if found is None or found.type not in BLOCKS:
         return None
     return found.start_byte, found.end_byte

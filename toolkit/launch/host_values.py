@@ -1,7 +1,9 @@
 """Values that host code gives its variables, where they are the same in every run.
 
 A value that may be another one at run time is unknown: of the command line, of a file, of a loop,
-or of a branch. Arithmetic is that of C: integers divide toward zero, and what overflows is unknown.
+or of a branch. An evaluator that assumes takes a run without arguments on the command line, and the
+first pass of each loop around a place (decision 155). Arithmetic is that of C: integers divide
+toward zero, and what overflows is unknown.
 """
 
 from __future__ import annotations
@@ -13,6 +15,12 @@ from functools import cached_property
 
 from tree_sitter import Node
 
+from toolkit.launch.host_assumptions import (
+    assume_first_pass,
+    is_in_update,
+    is_taken,
+    number_of_words,
+)
 from toolkit.launch.host_expressions import HANDLERS, field_of
 from toolkit.launch.host_nodes import constructor_arguments, expression
 from toolkit.launch.host_numbers import (
@@ -42,11 +50,19 @@ _HARMLESS = re.compile(
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
     """Evaluator of expressions of a unit. `given` are values that the user gives: of
-    variables, and of their fields (".x").
+    variables, and of their fields (".x"). `assumed` collects what was assumed, in words; None if
+    nothing may be.
     """
 
     unit: HostUnit
     given: Mapping[tuple[HostVariable, str], Number] = field(default_factory=dict)
+    assumed: set[str] | None = None
+
+    def assume(self, what: str) -> None:
+        """Note an assumption. Raises UnknownValueError if nothing may be assumed."""
+        if self.assumed is None:
+            raise UnknownValueError
+        self.assumed.add(what)
 
     @cached_property
     def types(self) -> Types:
@@ -110,7 +126,7 @@ class Evaluator:
         ):
             raise UnknownValueError
         kind = self.types.type_of(variable, frame)
-        last, later = self._last_write(variable, place, path)
+        last, later = self._last_write(variable, place, path, frame, depth)
         if last is None:
             found = self._initial(variable, frame, depth, path)
         else:
@@ -135,7 +151,7 @@ class Evaluator:
         """Value that a variable is declared with."""
         if variable.kind == "parameter":
             if variable.name not in frame.arguments:
-                raise UnknownValueError
+                return number_of_words(self, variable)
             node, place, outer = frame.arguments[variable.name]
             return field_of(self.value(node, place, outer, depth), path)
         declarator = variable.declarator
@@ -169,7 +185,7 @@ class Evaluator:
         return field_of(self.value(value, variable.place, frame, depth), path)
 
     def _last_write(
-        self, variable: HostVariable, place: Place, path: str
+        self, variable: HostVariable, place: Place, path: str, frame: Frame, depth: int
     ) -> tuple[Write | None, list[Write]]:
         """The write that certainly comes last before a place, and those of fields after it.
 
@@ -180,11 +196,19 @@ class Evaluator:
             for one in self.unit.writes_of(variable)
             if not path or not one.path or one.path == path
         ]
-        if not writes:
+        updates = [one for one in writes if is_in_update(one, place)]
+        writes = [one for one in writes if one not in updates]
+        taken = {
+            one: is_taken(self, one, place, frame, depth)
+            for one in writes
+            if not variable.is_global and one.place.at < place.at and not is_certain(one, place)
+        }
+        writes = [one for one in writes if taken.get(one) is not False]
+        if not writes and not updates:
             return None, []
         if variable.is_global:  # any function may be called in between
             raise UnknownValueError
-        certain = [one for one in writes if is_certain(one, place)]
+        certain = [one for one in writes if is_certain(one, place) or taken.get(one)]
         whole = [one for one in certain if one.path in ("", path)]
         last = whole[-1] if whole else None
         begin = last.place.at if last else variable.place.at
@@ -199,8 +223,8 @@ class Evaluator:
         for first, end in self.unit.loops_around(place):
             if first <= begin < end:
                 continue
-            if any(first <= one.place.at < end for one in writes):
-                raise UnknownValueError
+            if any(first <= one.place.at < end for one in (*writes, *updates)):
+                assume_first_pass(self, first, place)
         return last, later
 
     def _is_earlier(self, other: Place, place: Place) -> bool:

@@ -77,6 +77,8 @@ class Proposed:
             return []
         where = f"line {host.line}" + (f" of {host.file}" if host.file != file else "")
         found = [f"launched as in {where}: {', '.join(self.facts)}"]
+        if host.assumed:
+            found.append(f"assumed {words.listing(host.assumed)}: -a NAME=VALUE takes other values")
         if self.others:
             lines = words.listing([str(one) for one in self.others])
             found.append(f"it is launched in line {lines} too: --launch LINE takes another")
@@ -300,33 +302,45 @@ class SourceLaunches:
             for name, value in scalars.items()
             if name is not None and value.dtype.kind in "iufb"
         }
-        own = [one for one in self._launches_of(kernel, values) if self._is_of(one, kernel)]
-        own = [one for one in own if one.name is not None] or own  # of others it is not known
-        if line is not None:
-            at = [one for one in own if one.line == line]
-            if not at:
-                lines = sorted({one.line for one in own})
-                what = f"{kernel or 'a kernel'} is not launched in line {line}"
-                there = f"choose one of {', '.join(map(str, lines))}" if lines else "no line does"
-                raise InputError(f"{self.name}: {what}: {there}")
-            own = at
         positions = {names.index(k) if isinstance(k, str) else k for k in given}
-        found = [
-            self._of(one, kernel, declared, positions, grid, block, shared_bytes) for one in own
-        ]
-        if not found:
+
+        def best_of(launches: Sequence[HostLaunch]) -> Proposed | None:
+            found = [
+                self._of(one, kernel, declared, positions, grid, block, shared_bytes)
+                for one in launches
+            ]
+            return min(found, key=_open, default=None)
+
+        strictly = self.code.launches(values, _plain(kernel)) if values else self.launches
+        own = self._of_kernel(strictly, kernel, line)
+        best = best_of(own)
+        if best is None:
             one = self._of(None, kernel, declared, positions, grid, block, shared_bytes)
-            return replace(one, is_left_out=self._is_left_out(kernel))
-        best = min(found, key=_open)
+            name = _plain(kernel)
+            is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
+            return replace(one, is_left_out=is_left_out)
+        if best.is_open(best.guessable):
+            assuming = self.code.launches(values, _plain(kernel), assuming=True)
+            known = best_of(self._of_kernel(assuming, kernel, line))
+            if known is not None and not known.is_open(known.guessable):
+                best = known
         assert best.launch is not None, "each has one"
         others = sorted({one.line for one in own} - {best.launch.line})
         return _with_implied(best, self.code, values, others)
 
-    def _launches_of(self, kernel: str | None, values: Mapping[str, Number]) -> list[HostLaunch]:
-        if not values:
-            return self.launches
-        plain = kernel.partition("<")[0].rpartition("::")[2] if kernel else None
-        return self.code.launches(values, plain)
+    def _of_kernel(
+        self, launches: Sequence[HostLaunch], kernel: str | None, line: int | None
+    ) -> list[HostLaunch]:
+        """The launches of a kernel, in `line` if given. Raises InputError if none is there."""
+        own = [one for one in launches if self._is_of(one, kernel)]
+        own = [one for one in own if one.name is not None] or own  # of others it is not known
+        at = [one for one in own if line is None or one.line == line]
+        if line is not None and not at:
+            lines = sorted({one.line for one in own})
+            what = f"{kernel or 'a kernel'} is not launched in line {line}"
+            there = f"choose one of {', '.join(map(str, lines))}" if lines else "no line does"
+            raise InputError(f"{self.name}: {what}: {there}")
+        return at
 
     def _is_of(self, launch: HostLaunch, kernel: str | None) -> bool:
         if kernel is None:
@@ -352,10 +366,6 @@ class SourceLaunches:
             templates = dict(zip(functions[0].templates, texts, strict=False))
             return declared_parameters(self.code.unit, functions[0], templates)
         return signature(self.text, kernel)
-
-    def _is_left_out(self, kernel: str | None) -> bool:
-        name = (kernel or "").partition("<")[0].rpartition("::")[2].strip()
-        return name in kernel_names(self.text) and name not in self.code.unit.functions
 
     def _of(
         self,
@@ -402,6 +412,11 @@ class SourceLaunches:
             launch=launch,
             facts=tuple(facts),
         )
+
+
+def _plain(kernel: str | None) -> str | None:
+    """Name of a kernel without template arguments and namespaces."""
+    return kernel.partition("<")[0].rpartition("::")[2].strip() if kernel else None
 
 
 def _template(code: HostCode, kernel: str) -> str:

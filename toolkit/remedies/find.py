@@ -17,8 +17,10 @@ from analysis.errors import InputError, ToolkitError
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Effect, Predicted
+from toolkit.execution.completed_request import completed
+from toolkit.execution.launch_request import LaunchRequest
 from toolkit.launch.heap import HEAP_BYTES
-from toolkit.launch.launch import Argument, Execution, three
+from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import Content, setup_of
 from toolkit.machine_code.architectures import architecture_of
 from toolkit.machine_code.kernel import Kernel
@@ -64,12 +66,12 @@ def find_remedies(
     source: str | Path,
     kernel: str | None = None,
     *,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    arguments: Sequence[Argument],
+    grid: int | Sequence[int] | None = None,
+    block: int | Sequence[int] | None = None,
+    arguments: Sequence[Argument] | Mapping[str, Argument] | None = None,
     device: Device | str | None = None,
     arch: str | None = None,
-    dynamic_shared_bytes: int = 0,
+    dynamic_shared_bytes: int | None = None,
     symbols: Content | None = None,
     cooperative: bool = False,
     heap_bytes: int = HEAP_BYTES,
@@ -86,7 +88,7 @@ def find_remedies(
     source
         A path or CUDA C++ text.
     kernel, grid, block, arguments, dynamic_shared_bytes
-        As of `simulate`.
+        As of `simulate`: what is omitted is taken from the launch in host code.
     symbols, cooperative, heap_bytes, device, arch, defines, options, seed, l2, inner_lines
         As of `simulate`.
 
@@ -130,15 +132,28 @@ def find_remedies(
     found = named or device_of(target)
     if found is None:
         raise InputError(f"no device of {target} is known, and remedies need one: name a device")
+    request = LaunchRequest(
+        source=source,
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        arguments=arguments,
+        shape=None,
+        dynamic_shared_bytes=dynamic_shared_bytes,
+        defines=defines or {},
+        options=options,
+    )
+    whole = completed(request, target, seed, guesses=True)
+    geometry, launched = whole.request.launched()
     launch = KernelLaunch(
         text=text,
         name=name,
         folder=None if text == source else Path(source).resolve().parent,
-        kernel=kernel,
-        grid=three(grid, "grid"),
-        block=three(block, "block"),
-        arguments=arguments,
-        dynamic_shared_bytes=dynamic_shared_bytes,
+        kernel=whole.request.kernel,
+        grid=geometry.grid,
+        block=geometry.block,
+        arguments=launched,
+        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
         device=found,
         arch=target,
         defines=defines or {},
@@ -147,8 +162,8 @@ def find_remedies(
         setup=setup_of(symbols, cooperative, heap_bytes),
         l2=l2_state(l2),
     )
-    compiled = launch.compiled()
-    simulated = launch.simulated(compiled.with_inner_lines if inner_lines else compiled)
+    compiled = whole.kernel.with_inner_lines if inner_lines else whole.kernel
+    simulated = launch.simulated(compiled)
     return remedies_of(launch, simulated).found
 
 

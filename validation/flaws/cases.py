@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from analysis.timing.predicted import Effect, Predicted
+from toolkit.execution.completed_request import completed
+from toolkit.execution.launch_request import LaunchRequest
 from toolkit.execution.simulate import simulate
 from toolkit.launch.launch import Argument
 
 FOLDER = Path(__file__).parent
 ROOF_SOURCE = FOLDER / "roofs.cu"
+PROGRAMS = FOLDER / "programs"
 M = 1 << 20
 
 
@@ -43,16 +46,17 @@ class Flaw:
     """A launch of a kernel with a flaw, and the same kernel without it.
 
     `causes`: effects of which the largest avoidable part of the time has to be one; also roofs,
-    where the flaw is too much work for one unit. `fixed`: what the launch without the flaw has
-    otherwise (grid, block). `file`: that of the kernel, unless it has its own. `origin`: file of a
-    public repository whose kernel has the same flaw.
+    where the flaw is too much work for one unit. `grid`, `block`, `arguments`: empty if the host
+    code of the file says them; `kernel` is then the name of the file. `fixed`: what the launch
+    without the flaw has otherwise (grid, block). `file`: that of the kernel, unless it has its own.
+    `origin`: file of a public repository whose kernel has the same flaw.
     """
 
     kernel: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    arguments: tuple[Argument, ...]
     causes: frozenset[Effect]
+    grid: tuple[int, ...] = ()
+    block: tuple[int, ...] = ()
+    arguments: tuple[Argument, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     file: str = "kernels.cu"
     origin: str = ""
@@ -64,6 +68,8 @@ class Flaw:
 
     def launch(self, *, is_fixed: bool) -> dict[str, Any]:
         """Arguments of `simulate` and `run`."""
+        if not self.grid:
+            return launch_of_host_code(self.source, {"FIXED": int(is_fixed)})
         geometry: dict[str, Any] = {"grid": self.grid, "block": self.block}
         if is_fixed:
             geometry |= self.fixed
@@ -77,12 +83,64 @@ class Flaw:
 
 @dataclass(frozen=True, kw_only=True)
 class Roof:
-    """A launch that no edit makes faster, and the roofs of which its time is to name one."""
+    """A launch that no edit makes faster, and the roofs of which its time is to name one.
+
+    `given`: arguments of `simulate`; empty if host code says them.
+    """
 
     kernel: str
-    launch: Mapping[str, Any]
+    given: Mapping[str, Any]
     roofs: frozenset[Effect]
     source: Path = ROOF_SOURCE
+
+    @property
+    def launch(self) -> Mapping[str, Any]:
+        """Arguments of `simulate` and `run`."""
+        return self.given or launch_of_host_code(self.source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed:
+    """A launch of a program whose time alone is compared. `arguments`: those that need data."""
+
+    kernel: str
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+    @property
+    def source(self) -> Path:
+        return PROGRAMS / f"{self.kernel}.cu"
+
+    @property
+    def launch(self) -> dict[str, Any]:
+        """Arguments of `simulate` and `run`."""
+        return launch_of_host_code(self.source, arguments=self.arguments)
+
+
+def launch_of_host_code(
+    source: Path,
+    defines: Mapping[str, object] | None = None,
+    arguments: Mapping[str, Argument] | None = None,
+) -> dict[str, Any]:
+    """The launch that the host code of a program says, as arguments of `simulate` and `run`."""
+    asked = LaunchRequest(
+        source=source,
+        kernel=None,
+        grid=None,
+        block=None,
+        arguments=arguments or {},
+        shape=None,
+        dynamic_shared_bytes=None,
+        defines=defines or {},
+        options=("-lineinfo",),
+    )
+    found = completed(asked, None, 1, guesses=True).request
+    return {
+        "kernel": found.kernel,
+        "grid": found.grid,
+        "block": found.block,
+        "arguments": found.arguments,
+        "defines": dict(defines or {}),
+    }
 
 
 def predicted(source: Path, launch: Mapping[str, Any], device: str) -> Predicted:
@@ -124,7 +182,7 @@ def _roof(
     launch = {"grid": _tuple(grid), "block": _tuple(block), "arguments": arguments}
     return Roof(
         kernel=kernel,
-        launch={"kernel": kernel, **launch},
+        given={"kernel": kernel, **launch},
         roofs=frozenset(roofs),
         source=source,
     )
@@ -627,8 +685,60 @@ THIRD_HELD_OUT_ROOFS = (
         source=_THIRD_SOURCE,
     ),
 )
+
+
+# Programs as users write them, with host code, before the rules of decision 155. Expected first
+# remedies, in order: sums of a warp or a block before the atomic operation; one array per
+# dimension (neighbouring threads at neighbouring addresses); constant indices of the rows; more
+# and smaller blocks; weights in registers, shared or global memory; neighbouring threads at
+# neighbouring addresses; padded rows; FP32 literals; shuffles, which need no barriers; counts of a
+# block in shared memory before the atomic operation.
+def _program(name: str, *causes: Effect) -> Flaw:
+    return Flaw(kernel=name, causes=frozenset(causes), file=f"programs/{name}.cu")
+
+
+def _program_at_roof(name: str, *roofs: Effect) -> Roof:
+    return Roof(kernel=name, given={}, roofs=frozenset(roofs), source=PROGRAMS / f"{name}.cu")
+
+
+FOURTH_HELD_OUT = (
+    _program("jacobi_residual", Effect.ATOMICS),
+    _program("kmeans_assign", Effect.UNCOALESCED),
+    _program("batched_lu", Effect.LOCAL_MEMORY),
+    _program("nbody_small", Effect.IDLE_SMS),
+    _program("depthwise", Effect.CONSTANTS),
+    _program("im2col", Effect.UNCOALESCED),
+    _program("attention_scores", Effect.CONFLICTS),
+    _program("mandelbrot", Effect.FP64_PIPE),
+    _program("hillis_steele", Effect.BARRIERS),
+    _program("radix_pass", Effect.ATOMICS),
+)
+FOURTH_HELD_OUT_ROOFS = (
+    _program_at_roof("cross_entropy", Effect.DRAM_BANDWIDTH),
+    _program_at_roof("rope", Effect.DRAM_BANDWIDTH),
+    _program_at_roof("xorshift_pi", Effect.LOGIC_PIPE, Effect.OTHER_INSTRUCTIONS),
+    _program_at_roof("fir_taps", Effect.FP32_PIPE),
+)
+
+
+def uneven_graph() -> dict[str, Argument]:
+    """A graph as `bfs_step.cu` makes it: every 64th vertex has 128 edges, others up to 11."""
+    draw = np.random.default_rng(1)
+    degrees = draw.integers(0, 12, M)
+    degrees[::64] = 128
+    levels = np.full(M, -1, dtype=np.int32)
+    levels[::3] = 4
+    return {
+        "offsets": np.concatenate(([0], np.cumsum(degrees))).astype(np.int32),
+        "edges": integers(int(degrees.sum()), M),
+        "levels": levels,
+    }
+
+
+FOURTH_TIMED = (Timed(kernel="bfs_step", arguments=uneven_graph()), Timed(kernel="black_scholes"))
 HELD_OUT_SETS = {
     1: (HELD_OUT, HELD_OUT_ROOFS),
     2: (SECOND_HELD_OUT, SECOND_HELD_OUT_ROOFS),
     3: (THIRD_HELD_OUT, THIRD_HELD_OUT_ROOFS),
+    4: (FOURTH_HELD_OUT, FOURTH_HELD_OUT_ROOFS),
 }

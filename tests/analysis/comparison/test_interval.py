@@ -16,6 +16,7 @@ from analysis.comparison.interval import (
     measured_launches,
     quantiles_of,
     table_of,
+    with_estimates,
 )
 from analysis.comparison.like_launches import COLUMNS, LAUNCHES, PAIR_SHARE
 from analysis.comparison.times import predicted_change
@@ -114,3 +115,18 @@ def test_earlier_records_say_flushed_and_mean_dirty():
     with pytest.raises(InputError, match="give clean, dirty or warm"):
         l2_state("cold")
     assert replace(predicted(), l2=L2State("warm")).l2 == "warm"
+
+
+@pytest.mark.parametrize(
+    ("ends", "half_width", "wider"),
+    [
+        ((-0.1, 0.1), 0.0, (-0.1, 0.1)),
+        ((-0.1, 0.1), 0.3, (-0.1887, 0.1887)),  # 0.3 * 1.28 / 2.4 = 0.16; hypot(0.1, 0.16)
+        ((0.05, 0.1), 0.3, (-0.1676, 0.1887)),  # as much below, hypot(0.05, 0.16)
+    ],
+)
+def test_an_estimate_of_the_work_widens_the_interval(ends, half_width, wider):
+    before = predicted(interval_s=tuple(20e-6 * exp(end) for end in ends))
+    found = with_estimates(before, half_width).interval_s
+    assert found == pytest.approx(tuple(20e-6 * exp(end) for end in wider), rel=1e-4)
+    assert with_estimates(predicted(), half_width).interval_s is None

@@ -89,6 +89,15 @@ def test_values_of_run_time_are_asked_for_in_one_line():
     )
 
 
+def test_a_run_without_arguments_is_assumed_where_it_says_all():
+    write("default.cu", SCALE.replace("SIZE", "argc > 1 ? atoi(argv[1]) : 300"))
+    found = lines(f"simulate default.cu {QUICK}")
+    assert any("y f32[300], n = 300" in one for one in found)
+    assumed = "note: assumed a run without arguments (argc = 1): -a NAME=VALUE takes other values"
+    assert assumed in found
+    assert assumed not in lines(f"simulate default.cu -a n=500 {QUICK}")
+
+
 def test_grid_and_sizes_follow_from_the_scalar_that_is_given():
     found = "\n".join(lines(f"simulate later.cu --launch 13 -a n=500 {QUICK}"))
     assert "grid 8, block 64, x f32[500], y f32[500]" in found

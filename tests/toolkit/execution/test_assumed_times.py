@@ -13,6 +13,7 @@ from analysis.devices import find_device
 from analysis.geometry import Geometry
 from toolkit import simulate
 from toolkit.execution import predict
+from toolkit.execution.assumed_accesses import _step_around
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.compile import compile_cubin
@@ -32,6 +33,13 @@ extern "C" __global__ void scatter(float *out, const float *in, const int *to) {
 extern "C" __global__ void look_up(float *out, const float *table, const int *from) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = table[from[i] & 1023];
+}
+extern "C" __global__ void columns(float *out, const int *at, int pixels, int depth) {
+    const int step = gridDim.x * blockDim.x;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < depth * pixels; i += step) {
+        const int pixel = at[i % pixels], k = i / pixels;
+        out[depth * pixel + k] = k;
+    }
 }"""
 PAIRS = """
 extern "C" __global__ void distances(float *out, const float *data, int rows, int columns) {
@@ -52,6 +60,38 @@ def _kernel(name: str) -> Kernel:
 def _found(name: str, arguments: Sequence[Any], limit_s: float) -> Execution:
     simulator = Simulator(device=H200, blocks="representative", limit_s=limit_s, outputs=False)
     return simulator.run(_kernel(name), Geometry.of(2048, 256), arguments)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "lines", "step"),
+    [
+        ([0, 1, 2, 7, 8], [5, 45, 85, 85, 25], 40),  # around 100 lines
+        ([0, 1, 2, 7, 8], [5, 12, 90, 33, 61], None),  # places that nothing foretells
+        ([0, 2, 4, 6, 8], [0, 2, 4, 6, 8], None),  # no neighbours, which tell the step
+    ],
+)
+def test_places_that_move_on_around_an_array(
+    blocks: list[int], lines: list[int], step: float | None
+) -> None:
+    assert _step_around(np.array(blocks), np.array(lines), 100) == step
+
+
+@pytest.mark.exhaustive  # 15 s
+def test_blocks_of_a_grid_stride_loop_fill_the_same_sectors_in_turn() -> None:
+    """A sector has eight values, which eight blocks store at nearly the same time."""
+    pixels, depth = 1 << 15, 512
+    swapped = np.arange(pixels, dtype=i32) ^ (np.random.default_rng(3).random(pixels) < 0.5)
+    arguments = [np.zeros(depth * pixels, f32), swapped]
+    few, every = (
+        Simulator(device=H200, blocks="representative", limit_s=limit_s, outputs=False).run(
+            _kernel("columns"), Geometry.of(1056, 256), [*arguments, i32(pixels), i32(depth)]
+        )
+        for limit_s in (0.0, 1e3)
+    )
+    assert few.predicted is not None
+    assert every.predicted is not None
+    assert "estimates from" in few.uncertainty
+    assert few.predicted.time_s == pytest.approx(every.predicted.time_s, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["gather", "scatter", "look_up"])

@@ -49,6 +49,19 @@ DIVERGENT = """extern "C" __global__ void branches(float *y, const float *x) {
         for (int k = 0; k < 200; k++) v = v * 0.99f - 0.5f;
     y[i] = v;
 }"""
+RESIDUAL = """extern "C" __global__ void residual(float *sum, float *y, const float *x, int n) {
+    __shared__ float left[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    left[threadIdx.x] = x[i];
+    __syncthreads();
+    float a = left[(threadIdx.x + 1) % 256] * x[i + n];
+    float b = left[(threadIdx.x + 255) % 256] * x[i + 2 * n];
+    float c = left[(threadIdx.x + 16) % 256] * x[i + 3 * n];
+    float d = left[(threadIdx.x + 240) % 256] * x[i + 4 * n];
+    float e = 0.25f * (a + b + c + d);
+    y[i] = e;
+    atomicAdd(sum, fabsf(e - left[threadIdx.x]));
+}"""
 ONE_THREAD = """extern "C" __global__ void recurrence(float *y, const float *x) {
     __shared__ float part[256];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -196,3 +209,11 @@ def test_divergence_costs_what_whole_warps_save():
     assert cost(divergent(0), Effect.DIVERGENCE) == pytest.approx(saved, rel=2 * CLOSE)
     assert cost(divergent(5), Effect.DIVERGENCE) == 0
     assert cost(divergent(0), Effect.ONE_THREAD) == 0
+
+
+def test_the_line_of_atomic_operations_is_named_where_others_execute_more():
+    found = predicted(RESIDUAL, 1024, 256, (1, 1024 * 256, 5 * 1024 * 256), 1024 * 256)
+    assert largest(found).effect == Effect.ATOMICS
+    first = max(found.lines[:-1], key=lambda one: one.time_s)
+    at = RESIDUAL.partition("atomicAdd")[0].count("\n") + 1
+    assert (first.line, first.time_s > 0.8 * found.time_s) == (at, True)

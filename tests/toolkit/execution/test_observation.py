@@ -223,6 +223,11 @@ def test_the_first_line_says_that_counters_are_estimates():
     assert low < wide().counters["smsp__inst_executed.sum"] < high
 
 
+def test_more_random_blocks_are_executed_where_149_leave_a_wide_interval():
+    found = wide(blocks="representative", limit_s=0)
+    assert found.executed_blocks > 2 * 149
+
+
 def test_slow_paths_of_a_division_are_named_and_force_nothing():
     source = """extern "C" __global__ void divide(float *x, float d) {
         int i = blockIdx.x * 256 + threadIdx.x;

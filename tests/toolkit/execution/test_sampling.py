@@ -9,6 +9,7 @@ from toolkit.execution.sampling import (
     drawn_blocks,
     estimated_counts,
     estimates,
+    further_draws,
     relative_half_width,
     unseen_share,
 )
@@ -114,6 +115,13 @@ def test_relative_half_width(interval, width):
     assert relative_half_width(interval) == pytest.approx(width)
 
 
+def test_further_draws_are_as_many_as_a_narrow_interval_needs():
+    assert further_draws(np.full(149, 50.0), 4096) == 0
+    values = np.where(np.arange(150) % 2, 150.0, 50.0)  # standard deviation 50.2, mean 100
+    error = 2.4 * 50.2 / 100 / 150**0.5
+    assert further_draws(values, 10**9) == pytest.approx(150 * ((error / 0.02) ** 2 - 1), rel=0.01)
+
+
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
 def test_intervals_hold_for_kinds_of_a_tenth_and_more(share):
     rng = np.random.default_rng(11)
@@ -142,6 +150,7 @@ def test_counters_of_slow_paths_may_be_as_uncertain_as_a_narrow_interval(greates
         counts=empty,
         class_of=empty,
         work=empty,
+        stand_in=empty,
         runs=(),
         grid=(1, 1, 1),
         accesses=object(),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.launch.host_code import launches_of
+from toolkit.launch.host_code import HostCode, launches_of
 from toolkit.launch.host_numbers import Number
 from toolkit.launch.host_unit import host_unit
 
@@ -122,6 +122,49 @@ def test_a_change_after_the_launch_does_not_matter_unless_a_loop_repeats_it():
     assert read("int n = 5; k<<<n, 1>>>(p, 0); n = 6;").grid == (5, 1, 1)
     again = "int n = 5; for (int i = 0; i < 2; i++) { k<<<n, 1>>>(p, 0); n = 6; }"
     assert read(again).grid is None
+
+
+NO_ARGUMENTS = ("a run without arguments (argc = 1)",)
+FIRST_PASS = ("the first pass of the loop in line 2",)
+
+
+@pytest.mark.parametrize(
+    ("setup", "expected", "assumed"),
+    [
+        ("int n = argc > 1 ? atoi(argv[1]) : 7;", 7, NO_ARGUMENTS),
+        ("int n = 5; if (argc > 1) n = atoi(argv[1]);", 5, NO_ARGUMENTS),
+        ("int n = 5; if (argc < 2) { n = 6; } else { n = atoi(argv[1]); }", 6, NO_ARGUMENTS),
+        ("int n = atoi(argv[1]);", None, ()),
+        ("int n = 5; for (int i = 1; i < argc; i++) n = atoi(argv[i]);", 5, NO_ARGUMENTS),
+        (
+            'int n = 5, o; while ((o = getopt(argc, argv, "n:")) != -1) { n = atoi(optarg); }',
+            5,
+            NO_ARGUMENTS,
+        ),
+        ("for (int n = 1; n < 9; n *= 2)", 1, FIRST_PASS),
+        ("for (int i = 0; i < 4; i++) { int n = 3 + i;", 3, FIRST_PASS),
+        ("int n = 64; while (n > 1) {", 64, FIRST_PASS),
+        ("int n = 5; for (int i = 0; i < 3; i++) n++;", None, ()),  # its passes come before
+        ('int n = 5; scanf("%d", &n);', None, ()),
+    ],
+)
+def test_a_run_without_arguments_and_first_passes_may_be_assumed(setup, expected, assumed):
+    is_open = setup.count("{") > setup.count("}")
+    end = " n /= 2; }" if is_open else ""
+    text = f"{KERNEL}int main(int argc, char **argv) {{ {setup} k<<<n, 1>>>(p, 0);{end} }}"
+    unit = host_unit(text, "my.cu", None, {})
+    (found,) = HostCode(unit).launches(assuming=True)
+    assert (found.grid and found.grid[0]) == expected
+    if expected is not None:
+        assert found.assumed == assumed
+
+
+def test_signs_belong_to_literals():
+    assert read("k<<<1, 1>>>(p, -2);").arguments[1].value == Number(-2, "i32")
+    (found,) = launches(
+        "__global__ void k(float x) {} int main() { k<<<1, 1>>>(-2.5f); k<<<1, 1>>>(+1e3); }"
+    )[:1]
+    assert found.arguments[0].value == Number(-2.5, "f32")
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,18 @@ def test_rows_are_padded_or_columns_exchanged():
     assert "tile[threadIdx.x][(threadIdx.y + j) ^ (threadIdx.x)];" in second.diff
 
 
+def test_host_code_says_what_is_launched():
+    host = f"""
+int main() {{
+    float *in, *out;
+    cudaMalloc(&in, {N} * {N} * sizeof(float));
+    cudaMalloc(&out, {N} * {N} * sizeof(float));
+    transpose<<<dim3({N} / 32, {N} / 32), dim3(32, 8)>>>(out, in, {N});
+}}"""
+    first, *_ = find_remedies(TRANSPOSE + host, device=DEVICE, seed=1)
+    assert first.title == "tile[32][32 + 1], pads each row"
+
+
 @pytest.mark.parametrize("source", [PADDED, COPY])
 def test_nothing_is_offered_at_a_roof(source):
     launch = {"grid": (1024,), "block": (256,)} if source is COPY else SQUARE

@@ -1,0 +1,98 @@
+"""What an evaluator of host code assumes where a launch stays open (decision 155).
+
+The program runs without arguments, and each loop around a place is in its first pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tree_sitter import Node
+
+from toolkit.launch.host_expressions import NO_ARGUMENTS
+from toolkit.launch.host_numbers import Number, UnknownValueError
+from toolkit.launch.host_types import Frame
+from toolkit.launch.host_unit import BLOCKS, UNCONDITIONAL, HostVariable, Place, Write
+
+if TYPE_CHECKING:
+    from toolkit.launch.host_values import Evaluator
+
+
+def number_of_words(evaluator: Evaluator, variable: HostVariable) -> Number:
+    """Value of `argc`, the first parameter of main, in a run without arguments."""
+    function = evaluator.unit.function_at(variable.place)
+    if function is None or function.name != "main" or not function.parameter_names:
+        raise UnknownValueError
+    if variable.name != function.parameter_names[0]:
+        raise UnknownValueError
+    evaluator.assume(NO_ARGUMENTS)
+    return Number(1, "i32")
+
+
+def is_taken(
+    evaluator: Evaluator, write: Write, place: Place, frame: Frame, depth: int
+) -> bool | None:
+    """True if conditions around a write hold, so that it comes before a place; None: unknown.
+
+    A loop that does not begin takes no write.
+    """
+    first = evaluator if evaluator.assumed is None else replace(evaluator, assumed=set())
+    node, known = write.node, True
+    while (outer := node.parent) is not None and outer.type not in ("function_definition",):
+        if outer.start_byte <= place.at < outer.end_byte:
+            break
+        branch = _branch(outer, node)
+        if branch is None:
+            known = known and outer.type in (*UNCONDITIONAL, *BLOCKS)
+        else:
+            condition, expected = branch
+            try:
+                at = Place(file=place.file, at=condition.start_byte)
+                holds = bool(first.number(condition, at, frame, depth - 1).value)
+            except UnknownValueError:
+                known = False
+            else:
+                if holds != expected:
+                    _take_over(evaluator, first)
+                    return False
+                known = known and outer.type == "if_statement"
+        node = outer
+    if known:
+        _take_over(evaluator, first)
+    return True if known else None
+
+
+def _take_over(evaluator: Evaluator, other: Evaluator) -> None:
+    """Assume what another evaluator has, but for passes of loops: its loop does not begin."""
+    if NO_ARGUMENTS in (other.assumed or ()):
+        evaluator.assume(NO_ARGUMENTS)
+
+
+def assume_first_pass(evaluator: Evaluator, begin: int, place: Place) -> None:
+    """Assume that the loop that begins at `begin` is in its first pass."""
+    line = evaluator.unit.texts[place.file].encode()[:begin].count(b"\n") + 1
+    evaluator.assume(f"the first pass of the loop in line {line}")
+
+
+def is_in_update(write: Write, place: Place) -> bool:
+    """True if a write is the update of a loop around a place: it follows each pass."""
+    node = write.node
+    while (outer := node.parent) is not None:
+        if outer.type == "for_statement" and outer.child_by_field_name("update") == node:
+            return outer.start_byte <= place.at < outer.end_byte
+        node = outer
+    return False
+
+
+def _branch(outer: Node, inner: Node) -> tuple[Node, bool] | None:
+    """The condition of a statement, and whether it holds where a part of it is executed."""
+    condition = outer.child_by_field_name("condition")
+    if condition is None or outer.type not in ("if_statement", "for_statement", "while_statement"):
+        return None
+    if condition.type == "condition_clause":
+        condition = condition.child_by_field_name("value") or condition
+    if inner == outer.child_by_field_name("alternative"):
+        return condition, False
+    parts = [outer.child_by_field_name(x) for x in ("consequence", "body", "update")]
+    return (condition, True) if inner in parts else None
