@@ -114,9 +114,11 @@ CAUSES = (
     ),
     _cause(
         Effect.CONSTANTS,
-        "Lanes of one warp load different words of constant memory by an index in a register.",
-        "The constant cache serves one word per pass, so that 32 words take 32 passes.",
-        "Let all lanes use the same index, or put the table into shared memory.",
+        "Warps load from constant memory by an index in a register: their lanes different words, "
+        "or many warps one word each of a table of more than 512 bytes.",
+        "The constant cache serves one word per pass, so that 32 words take 32 passes. Of words "
+        "that all lanes share, a scheduler keeps few lines, which its warps evict.",
+        "Put the table into shared memory. If lanes read different words, let them use one index.",
         "timing.md#One SM",
         also=(Resource.CONSTANTS, "constant memory", "__constant__"),
         more=_LIMITS,

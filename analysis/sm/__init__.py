@@ -53,6 +53,7 @@ class Kind(IntEnum):
     BULK_LOAD, BULK_STORE, BULK_GROUP = range(15, 18)
     CONSTANT, MATRIX_LOAD, FENCE = range(18, 21)
     PRODUCT, PRODUCT_WAIT, PRODUCT_FENCE = range(21, 24)
+    UNIFORM_CONSTANT = 24
 
 
 # Reasons why a scheduler issues nothing in a clock.

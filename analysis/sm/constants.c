@@ -72,3 +72,57 @@ double load_constants(Sm *s, Scheduler *x, const Step *step, const u64 *line) {
     s->r->constant_busy += words * m->constant_clocks;
     return here + m->constant_latency + (words - 1) * m->constant_word_latency;
 }
+
+/* The line that a scheduler asked for is there, in place of the least recently used one. */
+static void settle_uniform(UniformConstants *u, u64 now) {
+    if (!u->wanted || u->ready > now) return;
+    u32 oldest = 0;
+    for (u32 k = 1; k < UNIFORM_LINES; k++)
+        if (u->cached[k].used < u->cached[oldest].used) oldest = k;
+    u->evicts |= u->cached[oldest].used > 0;
+    u->cached[oldest] = (ConstantLine){.key = u->wanted, .used = ++u->uses};
+    u->last = u->wanted;
+    u->owner = u->asking;
+    u->until = now + BACK_TO_BACK;
+    u->wanted = 0;
+}
+
+/* True if others evict the lines of a warp: its scheduler has more warps, of several blocks, than keep in step, it is
+ * not one of the first, and the table does not fit. */
+static int loses_lines(const Sm *s, const Scheduler *x, u32 warp) {
+    return x->uniform.evicts && s->m->slots > BLOCKS_IN_STEP && warp / SCHEDULERS >= WARPS_IN_STEP;
+}
+
+/* True if a scheduler has the line that a warp loads from. Of a warp that loses lines, only loads that follow each
+ * other at once find the line of the one before. */
+static int has_uniform(const Sm *s, const Scheduler *x, u32 warp, u64 key, u64 now) {
+    const UniformConstants *u = &x->uniform;
+    if (loses_lines(s, x, warp)) return u->owner == warp && u->last == key && u->until >= now;
+    for (u32 k = 0; k < UNIFORM_LINES; k++)
+        if (u->cached[k].key == key && u->cached[k].used) return 1;
+    return 0;
+}
+
+/* When a warp can try again to load a constant at an address that is the same for all lanes; 0: now, as its scheduler
+ * has the line. A scheduler fetches one line at a time. */
+u64 uniform_constant_at(Sm *s, Scheduler *x, u32 warp, const Step *step, const u64 *line) {
+    UniformConstants *u = &x->uniform;
+    const Machine *m = s->m;
+    if (!step->lines || m->free_memory || !m->constant_miss_latency) return 0;
+    const u64 key = line[0] & ~COMMON, now = s->now;
+    settle_uniform(u, now);
+    if (has_uniform(s, x, warp, key, now)) {
+        for (u32 k = 0; k < UNIFORM_LINES; k++)
+            if (u->cached[k].key == key) u->cached[k].used = ++u->uses;
+        u->until = now + BACK_TO_BACK;
+        return 0;
+    }
+    if (!u->wanted) {
+        const u32 clocks = loses_lines(s, x, warp) ? EVICTED_CLOCKS : m->constant_latency + m->constant_miss_latency;
+        u->wanted = key;
+        u->asking = warp;
+        u->ready = now + clocks;
+        s->r->constant_busy += (double)clocks / SCHEDULERS;
+    }
+    return u->ready;
+}

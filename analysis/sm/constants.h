@@ -4,3 +4,4 @@
 #include "sm.h"
 
 double load_constants(Sm *s, Scheduler *x, const Step *step, const u64 *line);
+u64 uniform_constant_at(Sm *s, Scheduler *x, u32 warp, const Step *step, const u64 *line);

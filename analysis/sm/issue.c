@@ -49,6 +49,13 @@ INLINED int can_issue(Sm *s, Scheduler *x, u32 warp, u64 *again, u8 *why) {
         if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) return not_before(UNKNOWN, LOST_BARRIER, again, why);
         if (i->kind == KIND_PRODUCT && !product_has_room(s, w, warp)) return not_before(UNKNOWN, LOST_PRODUCT, again, why);
         if (i->kind == KIND_PRODUCT_WAIT && !groups_are_done(s, w, warp, i)) return not_before(UNKNOWN, LOST_PRODUCT, again, why);
+        if (i->kind == KIND_UNIFORM_CONSTANT) {
+            const u64 at = uniform_constant_at(s, x, warp, w->step, w->line);
+            if (at) {
+                wait_until(s, warp, at, LOST_ARITHMETIC);
+                return not_before(at, LOST_ARITHMETIC, again, why);
+            }
+        }
         if (is_request(i) && !has_room(s, x, i, w->step)) return not_before(UNKNOWN, LOST_QUEUE, again, why);
     }
     if (x->reads_free > s->now && p->reads_registers) return not_before(x->reads_free, LOST_BANK, again, why);

@@ -91,6 +91,20 @@ typedef struct {
 typedef struct { Request at[MOST_QUEUED]; u32 head, count; } Queue;
 enum { QUEUE_GLOBAL, QUEUE_SHARED, QUEUES };
 
+/* A line of the constant banks. `used`: its last use, in `uses`; 0: none. */
+typedef struct { u64 key, used; double ready; } ConstantLine;
+
+/* Constants at addresses that are the same for all lanes: the lines that a scheduler has, and the one that it fetches
+ * for a warp, or 0. `evicts`: a line has been evicted. `last`: the line that was fetched last, which its owner may
+ * load from until a clock. */
+enum { UNIFORM_LINES = 8, WARPS_IN_STEP = 8, BLOCKS_IN_STEP = 2, BACK_TO_BACK = 3, EVICTED_CLOCKS = 172 };
+typedef struct {
+    ConstantLine cached[UNIFORM_LINES];
+    u64 uses, wanted, ready, last, until;
+    u32 asking, owner;
+    u8 evicts;
+} UniformConstants;
+
 /* What a scheduler reads of the register banks, and its reuse cache. */
 typedef struct {
     u64 reads[BANKS], from; /* per bank: one bit for each clock, from `from` on, in which it is read */
@@ -110,6 +124,7 @@ typedef struct {
     u64 write_since;      /* when `write_due` was updated last */
     u64 port;             /* when the next request can be handed over */
     double constants_free; /* when its next load of constants can begin */
+    UniformConstants uniform;
     u64 unit_free[UNITS]; /* UNIT_FMA: the half that makes no integer products */
     u32 last;             /* warp that issued last, or NO_WARP */
     u32 number, count;    /* from 0 on; of its warps: warps `number`, `number` + SCHEDULERS and so on */
@@ -186,9 +201,6 @@ typedef struct {
     Evicted *evicted;
     double data_free;     /* of the data path */
 } L1;
-
-/* A line of the constant banks. `used`: its last use, in `uses`; 0: none. */
-typedef struct { u64 key, used; double ready; } ConstantLine;
 
 /* Constants at addresses in registers: the lines that are cached, and those on their way, in order. */
 enum { CACHED_CONSTANT_LINES = 32, MOST_CONSTANT_LINES = 2048, WAITING_CONSTANT_LOADS = 5 };

@@ -18,6 +18,7 @@ from analysis.timing.modelled_sm import ModelledSm, l2_bytes_per_clock
 from analysis.timing.predicted import Effect
 from analysis.timing.work import CountedInstruction
 
+CONSTANT_KINDS = (Kind.CONSTANT, Kind.UNIFORM_CONSTANT)
 REMOVED = 2  # clocks of a removed latency; not 0, so that each event still occurs
 SKIPPED_ALL = 32  # of 32 executions
 SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
@@ -367,8 +368,10 @@ REMOVABLE = (
     ),
     Removable(
         effect=Effect.CONSTANTS,
-        is_present=lambda scene: bool((scene.code["kind"] == Kind.CONSTANT).any()),
-        removed=lambda scene: skipping(scene, scene.code["kind"] == Kind.CONSTANT),
+        is_present=lambda scene: bool(np.isin(scene.code["kind"], CONSTANT_KINDS).any()),
+        removed=lambda scene: skipping(scene, scene.code["kind"] == Kind.CONSTANT).with_machine(
+            constant_miss_latency=0
+        ),
         moves_roof=True,
     ),
     Removable(

@@ -82,9 +82,9 @@ class Constant(Modified):
     bank_register: Register | None = None  # cx[UR4][0x10]: the bank's descriptor is in UR4
 
     @property
-    def is_by_lane(self) -> bool:
-        """True if its address is in a register of each lane: lanes may read different words."""
-        return self.base is not None and self.base.file == "R" and self.base.index != RZ
+    def is_indexed(self) -> bool:
+        """True if its address is in a register, of each lane or uniform."""
+        return self.base is not None and self.base.index != RZ
 
     def __str__(self) -> str:
         bank = f"cx[{self.bank_register}]" if self.bank_register else f"c[{self.bank:#x}]"

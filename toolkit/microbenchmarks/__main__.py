@@ -44,6 +44,7 @@ from toolkit.microbenchmarks import (
     registers,
     shared,
     tensor,
+    uniform_constants,
     waiting,
     warpgroup,
 )
@@ -62,6 +63,7 @@ MODULES = (
     global_memory,
     atomics,
     contention,
+    uniform_constants,
     l2_sharing,
     irregular,
     pieces,

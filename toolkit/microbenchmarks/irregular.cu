@@ -124,3 +124,36 @@ extern "C" __global__ void reuse(long long* found, const unsigned* memory, int l
             if (threadIdx.x == 0) found[p * (lines / 32) + group] = hits;
         }
 }
+
+// Clocks of each block for `rounds` times HITS loads of a table in L1 and MISSES loads of memory that is in L2, each of 32
+// lines at random places. `mask`: lines of that memory - 1. The memory has zeros.
+extern "C" __global__ void hits_and_misses(long long* noted, const unsigned* table, const unsigned* far, unsigned mask,
+                                           int rounds)
+{
+    constexpr unsigned near_lines = 128;
+    const unsigned lane = threadIdx.x % 32;
+    unsigned sum = 0, x = 2654435761u * (blockIdx.x * blockDim.x + threadIdx.x + 1), y = x * 7 + 1;
+    for (unsigned k = threadIdx.x; k < near_lines; k += blockDim.x) sum += table[k * 32];
+    __syncthreads();
+    const long long start = clock64();
+#pragma unroll 1
+    for (int round = 0; round < rounds; ++round) {
+        unsigned found[HITS + MISSES + 1];
+#pragma unroll
+        for (int k = 0; k < HITS; ++k) {
+            x = x * 1664525u + 1013904223u;
+            found[k] = table[(x >> 12 & near_lines - 1) * 32 + lane % 8];
+        }
+#pragma unroll
+        for (int k = 0; k < MISSES; ++k) {
+            y = y * 1664525u + 1013904223u;
+            found[HITS + k] = far[size_t(y >> 8 & mask) * 32 + lane % 8];
+        }
+#pragma unroll
+        for (int k = 0; k < HITS + MISSES; ++k) sum += found[k];
+    }
+    __syncthreads();
+    const long long stop = clock64();
+    if (threadIdx.x == 0) noted[blockIdx.x] = stop - start;
+    if (sum > 0) noted[blockIdx.x] = sum;  // never true, and the compiler does not know
+}

@@ -19,7 +19,16 @@ LOADS = 8  # of a thread in flight
 TIMES = 4, 20  # the difference has no start and no end
 MOST_HIT_CLOCKS = 120  # of a load, with what reads the clock
 PASSES = 6
-MACROS = {"LINES": 1, "SECTORS": 1, "WIDTH": 4, "READS": 0, "LOADS": 1, "SAME": 1}
+MACROS = {
+    "LINES": 1,
+    "SECTORS": 1,
+    "WIDTH": 4,
+    "READS": 0,
+    "LOADS": 1,
+    "SAME": 1,
+    "HITS": 1,
+    "MISSES": 1,
+}
 IN_ORDER, AT_RANDOM = 1, 2654435761  # steps between pieces
 
 
@@ -101,6 +110,25 @@ def _pending(bench: Bench, shape: tuple[int, int], warps: int, mib: int, on: str
     return Median.of(found)
 
 
+def _hits_and_misses(bench: Bench, loads: tuple[int, int], on: str) -> Median:
+    """Cycles of the SM for the loads of a round of one warp."""
+    memory = bench.shared(Memory)
+    memory.zero(32 * MIB)
+    blocks, warps = bench.blocks(on), THREADS // WARP_SIZE
+    out, table = bench.gpu.allocate(8 * blocks), bench.gpu.upload(np.zeros(4096, np.int32))
+    macros = {**MACROS, "HITS": loads[0], "MISSES": loads[1]}
+    kernel = bench.kernel(SOURCE, "hits_and_misses", "", **macros)
+    mask = np.uint32(16 * MIB // LINE_BYTES - 1)
+
+    def clocks(rounds: int) -> float:
+        arguments = [out, table, memory.buffer, mask, np.int32(rounds)]
+        launch = kernel.prepared(Geometry.of(blocks, THREADS), arguments)
+        return float(np.median(bench.noted("hits_and_misses", launch, out, (blocks,))))
+
+    few, many = 16, 80
+    return Median.of([(clocks(many) - clocks(few)) / (many - few) / warps for _ in range(3)])
+
+
 def _after_store(bench: Bench, apart: int, behind: int) -> Median:
     memory = bench.shared(Memory)
     memory.zero(4 * MIB)
@@ -138,6 +166,15 @@ def _hits(bench: Bench, warps: int, loads: int, apart: int, on: str) -> Median:
 
 
 BENCHMARKS = (
+    *each(
+        "l1_{loads[0]}_hits_and_{loads[1]}_misses_{on}_cycles",
+        "cycles per warp and SM",
+        "{loads[0]} loads that hit L1 and {loads[1]} that miss it, of 32 lines each, by 32 warps "
+        "on {on}",
+        _hits_and_misses,
+        loads=((8, 0), (0, 1), (0, 2), (8, 1), (8, 2), (4, 2), (4, 4), (2, 4), (14, 1)),
+        on=WHERE,
+    ),
     *each(
         "load_of_{apart}_words_apart_after_store_{behind}_behind_cycles",
         "cycles per load",

@@ -215,7 +215,7 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     ),
     Effect.CONSTANTS: _said(
         Effect.CONSTANTS,
-        "read what lanes index differently from shared or global memory instead of constants",
+        "read tables that are indexed by lanes or in loops from shared memory instead of constants",
     ),
     Effect.BARRIERS: _said(
         Effect.BARRIERS,

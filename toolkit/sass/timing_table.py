@@ -180,9 +180,10 @@ def _product(instruction: Instruction) -> int:
 
 def _kind(instruction: Instruction) -> Kind:
     opcode, modifiers = instruction.opcode, set(instruction.modifiers)
-    if opcode == "LDC":
+    if opcode in _CONSTANT:
         constants = (one for one in instruction.operands if isinstance(one, Constant))
-        return Kind.CONSTANT if any(one.is_by_lane for one in constants) else Kind.PLAIN
+        indexed = Kind.CONSTANT if opcode == "LDC" else Kind.UNIFORM_CONSTANT
+        return indexed if any(one.is_indexed for one in constants) else Kind.PLAIN
     if opcode == "BAR" and "ARV" in modifiers:
         return Kind.PLAIN
     if opcode == "MEMBAR":

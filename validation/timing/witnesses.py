@@ -403,6 +403,62 @@ for blocks, threads in ((1056, 256), (132, 128)):
         blocks * threads,
     )
 
+TOGETHER = "constants read together"
+for blocks, count in ((1056, 1000), (1056, 500), (1056, 200), (528, 1000), (132, 1000)):
+    _add(
+        TOGETHER,
+        "filter_taps",
+        blocks,
+        256,
+        lambda g, n, count: [np.zeros(n, f32), _floats(g, n + 1024), i32(n), i32(count)],
+        256 * blocks,
+        count,
+        what=f"{count} taps",
+    )
+for blocks, threads, count in (
+    (1056, 256, 128),
+    (1056, 256, 60),
+    (528, 256, 128),
+    (264, 1024, 128),
+):
+    _add(
+        TOGETHER,
+        "sum_of_pieces",
+        blocks,
+        threads,
+        lambda g, n, count: [np.zeros(n, f32), _floats(g, n), i32(count)],
+        threads * blocks,
+        count,
+        what=f"{count} pieces",
+    )
+for blocks, count in ((1056, 512), (1056, 100), (264, 512)):
+    _add(
+        TOGETHER,
+        "nearest_center",
+        blocks,
+        256,
+        lambda g, n, count: [np.zeros(n, i32), _floats(g, 4 * n), i32(count)],
+        256 * blocks,
+        count,
+        what=f"{count} centers",
+    )
+for rows, width in ((4096, 1024), (16_384, 256)):
+    _add(
+        TOGETHER,
+        "apply_settings",
+        1056,
+        256,
+        lambda g, rows, width: [
+            np.zeros(rows * width, f32),
+            _floats(g, rows * width),
+            i32(rows),
+            i32(width),
+        ],
+        rows,
+        width,
+        what=f"{rows} rows of {width}",
+    )
+
 SWAPS = "atomics of floats in shared memory"
 for bins in (256, 4):
     _add(

@@ -281,7 +281,7 @@ extern "C" __global__ void filtered(float *out, const float *in, const int *at, 
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
-def test_only_requests_and_constants_by_lane_have_words(arch):
+def test_only_requests_and_constants_at_registers_have_words(arch):
     """The model of an SM skips no words of others: it would take them for those of a later step."""
     cubin = cubin_of(CONSTANTS, "filtered", arch)
     arguments = [
@@ -294,5 +294,6 @@ def test_only_requests_and_constants_by_lane_have_words(arch):
     kinds = machine_code(cubin)["kind"][steps["pc"]]
     words = steps["lines"] > 0
     assert not words[kinds == Kind.PLAIN].any()
-    assert words[kinds == Kind.CONSTANT].all()
+    for kind in (Kind.CONSTANT, Kind.UNIFORM_CONSTANT):
+        assert words[kinds == kind].all()
     assert (kinds == Kind.CONSTANT).any()

@@ -347,7 +347,7 @@ OPERATION(LOAD_CONSTANT) {
     }
     if (core->stream) {
         add_clocks(core->stream, distinct_words(offset, m));
-        if (i->flags & BY_LANE) stream_constants(core->stream, i->aux, offset, (u32)i->imm, m);
+        if (i->flags & INDEXED) stream_constants(core->stream, i->aux, offset, (u32)i->imm, m);
     }
     read_lanes(i, at, GENERAL, m, DESTINATION);
 }

@@ -12,7 +12,7 @@ enum {
     SPACE_SHIFT = 8,      /* bits 8-10: SPACE_* */
     SCALE_SHIFT = 12,     /* bits 12-14: s[0] is shifted left by so many */
     STRONG = 1 << 18,     /* a load that asks for what other blocks just wrote */
-    BY_LANE = 1 << 19     /* a load of constants whose address is in a register of each lane */
+    INDEXED = 1 << 19     /* a load of constants whose address is in a register */
 };
 
 static inline u32 space_of(const Ins *i) { return i->flags >> SPACE_SHIFT & 7; }

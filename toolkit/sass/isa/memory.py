@@ -16,7 +16,7 @@ ADDRESS_64, UNIFORM_64, ADDRESS_SIGNED = 1, 2, 4
 SIGNED_DATA = {"S8": 8, "S16": 8}
 SPACE_SHIFT, SCALE_SHIFT = 8, 12
 STRONG = 1 << 18
-BY_LANE = 1 << 19
+INDEXED = 1 << 19
 GLOBAL, SHARED, LOCAL, CONSTANT, GENERIC = range(5)
 SPACES = {"G": GLOBAL, "S": SHARED, "L": LOCAL, "": GENERIC}  # at the end of an opcode
 
@@ -63,7 +63,7 @@ def ldc(i: Lowering) -> None:
         width=width(i),
         aux=constant.bank,
         imm=constant.offset,
-        flags=i.flags(SIGNED_DATA) | (BY_LANE if constant.is_by_lane else 0),
+        flags=i.flags(SIGNED_DATA) | (INDEXED if constant.is_indexed else 0),
     )
 
 

@@ -712,3 +712,58 @@ EXPORT double_bodies(double *out, const double *place, int n) {
     }
     out[i] = force;
 }
+
+// Constants that all lanes of a warp read together, by an index of a loop or of a block.
+
+__constant__ float taps[1024], pieces[128][8], settings[256][16];
+__constant__ float4 centers[512];
+
+// A filter whose taps are constants.
+EXPORT filter_taps(float *out, const float *in, int n, int count) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < count; k++) sum += taps[k] * in[i + k];
+    if (i < n) out[i] = sum;
+}
+
+// A sum of polynomials, of 8 coefficients each, that all threads evaluate at places of their own.
+EXPORT sum_of_pieces(float *out, const float *in, int count) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const float x = in[i];
+    float sum = 0;
+    for (int piece = 0; piece < count; piece++) {
+        float value = 0;
+#pragma unroll
+        for (int k = 0; k < 8; k++) value = value * x + pieces[piece][k];
+        sum += value;
+    }
+    out[i] = sum;
+}
+
+// The nearest of some centers.
+EXPORT nearest_center(int *out, const float4 *in, int count) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const float4 own = in[i];
+    float least = 1e30f;
+    int nearest = 0;
+    for (int k = 0; k < count; k++) {
+        const float4 c = centers[k];
+        const float x = c.x - own.x, y = c.y - own.y, z = c.z - own.z, w = c.w - own.w;
+        const float distance = x * x + y * y + z * z + w * w;
+        if (distance < least) least = distance, nearest = k;
+    }
+    out[i] = nearest;
+}
+
+// Each block has settings of its own, 16 of them.
+EXPORT apply_settings(float *out, const float *in, int rows, int width) {
+    for (int row = blockIdx.x; row < rows; row += gridDim.x) {
+        const float *own = settings[row % 256];
+        for (int i = threadIdx.x; i < width; i += blockDim.x) {
+            float x = in[(size_t)row * width + i];
+#pragma unroll
+            for (int k = 0; k < 16; k += 2) x = x * own[k] + own[k + 1];
+            out[(size_t)row * width + i] = x;
+        }
+    }
+}
