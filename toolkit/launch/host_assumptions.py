@@ -65,11 +65,11 @@ def is_taken(
             known = known and outer.type in _ALWAYS
         else:
             condition, expected = branch
-            holds, because = _holds(evaluator, condition, place.file, frame, depth - 1)
-            passes = [one.loop for one in because if one.loop in passed]
-            if any(loop.at < outer.start_byte for loop in passes if loop is not None):
+            holds, all_of_it = _holds(evaluator, condition, place.file, frame, depth - 1)
+            because = {one for one in all_of_it if one.loop not in passed}
+            others = {one.loop for one in all_of_it - because if one.loop is not None}
+            if any(loop.at < outer.start_byte for loop in others):  # not of the loop itself
                 holds = None
-            because = {one for one in because if one.loop not in passed}
             if holds is (not expected):
                 evaluator.assume_all(because)
                 return False
