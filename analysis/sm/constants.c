@@ -114,7 +114,7 @@ u64 uniform_constant_at(Sm *s, Scheduler *x, u32 warp, const Step *step, const u
     if (has_uniform(s, x, warp, key, now)) {
         for (u32 k = 0; k < UNIFORM_LINES; k++)
             if (u->cached[k].key == key) u->cached[k].used = ++u->uses;
-        u->until = now + BACK_TO_BACK;
+        if (u->owner == warp && u->last == key) u->until = now + BACK_TO_BACK;
         return 0;
     }
     if (!u->wanted) {
