@@ -1,8 +1,8 @@
-// Additions of warps to global memory that meet in L2, and loads of constants at addresses in registers.
+// Additions and stores of warps to global memory that meet in L2, and loads of constants at addresses in registers.
 
 // The k-th request of a warp adds at the 32 offsets of a row: rows differ by warp, by k, or not at all.
 // Lanes with an offset below 0 take no part. KIND 0: integers, 1: floats, 2: compare-and-swap, 3: integers, whose old
-// values are returned.
+// values are returned, 4: stores.
 extern "C" __global__ void add(char* memory, const int* offsets, int rows, int by_warp, int by_request, int times)
 {
     const unsigned warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
@@ -14,6 +14,7 @@ extern "C" __global__ void add(char* memory, const int* offsets, int rows, int b
         if (KIND == 1) asm volatile("red.global.add.f32 [%0], %1;" :: "l"(memory + offset), "f"(1.0f) : "memory");
         if (KIND == 2) asm volatile("atom.global.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(memory + offset), "r"(k), "r"(k + 1) : "memory");
         if (KIND == 3) asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(memory + offset), "r"(1) : "memory");
+        if (KIND == 4) asm volatile("st.global.u32 [%0], %1;" :: "l"(memory + offset), "r"(k) : "memory");
         sum += old;
     }
     if (sum == 12345u) *(unsigned*)memory = sum;  // never true, and the compiler does not know

@@ -1,4 +1,4 @@
-"""Atomic operations that meet in L2, and loads of constants whose lanes read different words."""
+"""Atomic operations and stores that meet in L2, and loads of constants by different words."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ PROBES: tuple[Probe, ...] = ()
 SOURCE = text("contention.cu")
 KINDS = ("u32", "f32")
 RETURNED = ("cas", "atom")  # the same, whose old values come back
+STORE = "st"
 WARPS, BLOCKS_PER_SM = 32, 2  # of a block, which fill an SM of 64 warps
 REQUESTS = 16, 48  # of a warp: the difference between the two has no start and no end
 NOBODY = -1
@@ -35,6 +36,8 @@ SHOWN = {
     "lanes": "all lanes of all warps add to the same word",
     "sectors": "the lanes of each warp add to words of 32 neighbouring sectors; per sector",
 }
+# The same of stores: lanes that store to one word make one.
+STORED_BY = {"word": 1, "line": 4, "lanes": 1, "sectors": WARP_SIZE}
 LINES, PITCH = 24, 1024  # of a walk: lines of different slices
 GRANULE = 256  # bytes, which one slice has
 IN_A_ROW = 120  # places without a new slice, after which all slices are known
@@ -56,7 +59,7 @@ def _seconds(
     offsets = np.full((len(rows), WARP_SIZE), NOBODY, np.int32)
     for row, given in zip(offsets, rows, strict=True):
         row[: len(given)] = given
-    kernel = bench.kernel(SOURCE, "add", KIND=(*KINDS, *RETURNED).index(kind), CHAINS=1)
+    kernel = bench.kernel(SOURCE, "add", KIND=(*KINDS, *RETURNED, STORE).index(kind), CHAINS=1)
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, WARP_SIZE * WARPS)
     numbers = map(np.int32, (len(rows), by_warp, by_request, times))
     arguments = [bench.shared(Memory).buffer, bench.gpu.upload(offsets), *numbers]
@@ -76,6 +79,11 @@ def _per_operation(bench: Bench, kind: str, pattern: str) -> float:
 
 def _operation(bench: Bench, kind: str, pattern: str) -> Median:
     return Median.of([_per_operation(bench, kind, pattern) for _ in range(3)])
+
+
+def _store(bench: Bench, pattern: str) -> Median:
+    per = PATTERNS[pattern][1] / STORED_BY[pattern]
+    return _operation(bench, STORE, pattern).scaled(per)
 
 
 def _walk(bench: Bench) -> Median:
@@ -199,6 +207,17 @@ BENCHMARKS = (
             how.replace("add", "swap or add"),
             _operation,
             kind=RETURNED,
+            pattern=(pattern,),
+        )
+    ),
+    *(
+        one
+        for pattern, how in SHOWN.items()
+        for one in each(
+            "st_{pattern}_s",
+            "s per request of a warp" if pattern == "lanes" else "s per operation",
+            how.replace("adds to", "stores to").replace("add to", "store to"),
+            _store,
             pattern=(pattern,),
         )
     ),
