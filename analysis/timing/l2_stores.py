@@ -1,8 +1,9 @@
 """Time that L2 needs for stores to few lines: the queue of its busiest slice.
 
 A slice of L2 makes the stores to its lines one after the other, as it does atomic operations
-(`analysis.timing.l2_atomics`). Lanes of a warp that store to one sector make one store.
-docs/timing.md ("Stores to one address") has the measurements.
+(`analysis.timing.l2_atomics`), in `store_s` per request of a warp for one sector, up to
+`store_line_s` for a line. Stores of an SM to a line that nothing comes between are merged, which
+is not modelled. docs/timing.md ("Stores to one address") has the measurements.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.hardware.sm_constants import SmConstants
 from analysis.timing.l2_atomics import AtomicOperations, AtomicTime, slice_of, slices_of
 
+SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
 # Stores to a line, below which a line is one of many: L2's write bandwidth has their time.
 MEETING = 1024
 
@@ -37,17 +40,19 @@ def store_time(stores: AtomicOperations, l2_bytes: int, constants: SmConstants) 
     """Time that L2 of `l2_bytes` needs for these stores."""
     slices = slices_of(l2_bytes, constants)
     place = slice_of(stores.line, slices)
-    count = np.bincount(place, stores.parts + stores.wholes, slices)
-    seconds = constants.store_s * count
+    of_sector_s = (constants.store_line_s - constants.store_s) / (SECTORS_OF_LINE - 1)
+    of_line_s = constants.store_s * stores.requests
+    of_line_s = of_line_s + of_sector_s * (stores.parts - stores.requests)
+    seconds, count = (np.bincount(place, x, slices) for x in (of_line_s, stores.requests))
     busiest = int(seconds.argmax())
     return AtomicTime(
         time_s=float(seconds[busiest]),
-        basis=f"stores to {count[busiest]:,.0f} sectors in the busiest of {slices} L2 slices, "
-        f"{1e9 * constants.store_s:.2f} ns each",
+        basis=f"{count[busiest]:,.0f} stores of warps in the busiest of {slices} L2 slices, "
+        f"{1e9 * seconds[busiest] / count[busiest]:.2f} ns each",
     )
 
 
 def shares_of_instructions(stores: AtomicOperations, instructions: int) -> NDArray[np.float64]:
     """Part of the stores that each of so many instructions makes."""
-    weight = stores.parts + stores.wholes
+    weight = stores.requests
     return np.bincount(stores.instruction, weight, instructions) / weight.sum()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import median
 
 import numpy as np
 
 from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import FEW, MANY, ONE_SM, REPEATS, SCHEDULERS, WHERE, Bench
-from toolkit.microbenchmarks.global_memory import MIB, Memory
+from toolkit.microbenchmarks.global_memory import LINE_BYTES, MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
 from toolkit.microbenchmarks.record import Median, each
 
@@ -17,7 +18,9 @@ PROBES: tuple[Probe, ...] = ()
 SOURCE = text("contention.cu")
 KINDS = ("u32", "f32")
 RETURNED = ("cas", "atom")  # the same, whose old values come back
-STORE = "st"
+STORES = ("st", "st_beside_loads")  # the second between loads of other lines
+LOADED_BYTES = 128 * MIB
+STORED = "word", "line"  # patterns
 WARPS, BLOCKS_PER_SM = 32, 2  # of a block, which fill an SM of 64 warps
 REQUESTS = 16, 48  # of a warp: the difference between the two has no start and no end
 NOBODY = -1
@@ -36,8 +39,6 @@ SHOWN = {
     "lanes": "all lanes of all warps add to the same word",
     "sectors": "the lanes of each warp add to words of 32 neighbouring sectors; per sector",
 }
-# The same of stores: lanes that store to one word make one.
-STORED_BY = {"word": 1, "line": 4, "lanes": 1, "sectors": WARP_SIZE}
 LINES, PITCH = 24, 1024  # of a walk: lines of different slices
 GRANULE = 256  # bytes, which one slice has
 IN_A_ROW = 120  # places without a new slice, after which all slices are known
@@ -59,10 +60,12 @@ def _seconds(
     offsets = np.full((len(rows), WARP_SIZE), NOBODY, np.int32)
     for row, given in zip(offsets, rows, strict=True):
         row[: len(given)] = given
-    kernel = bench.kernel(SOURCE, "add", KIND=(*KINDS, *RETURNED, STORE).index(kind), CHAINS=1)
+    kernel = bench.kernel(SOURCE, "add", KIND=(*KINDS, *RETURNED, *STORES).index(kind), CHAINS=1)
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, WARP_SIZE * WARPS)
     numbers = map(np.int32, (len(rows), by_warp, by_request, times))
-    arguments = [bench.shared(Memory).buffer, bench.gpu.upload(offsets), *numbers]
+    memory = bench.shared(Memory)
+    loaded = [np.uint64(int(memory.buffer) + MIB), np.int32(LOADED_BYTES // LINE_BYTES)]
+    arguments = [memory.buffer, bench.gpu.upload(offsets), *numbers, *loaded]
     return bench.seconds(kernel.prepared(geometry, arguments), repeats=repeats).value
 
 
@@ -81,9 +84,8 @@ def _operation(bench: Bench, kind: str, pattern: str) -> Median:
     return Median.of([_per_operation(bench, kind, pattern) for _ in range(3)])
 
 
-def _store(bench: Bench, pattern: str) -> Median:
-    per = PATTERNS[pattern][1] / STORED_BY[pattern]
-    return _operation(bench, STORE, pattern).scaled(per)
+def _store(bench: Bench, pattern: str, *, kind: str) -> Median:
+    return _operation(bench, kind, pattern).scaled(PATTERNS[pattern][1])
 
 
 def _walk(bench: Bench) -> Median:
@@ -210,16 +212,19 @@ BENCHMARKS = (
             pattern=(pattern,),
         )
     ),
-    *(
-        one
-        for pattern, how in SHOWN.items()
-        for one in each(
-            "st_{pattern}_s",
-            "s per request of a warp" if pattern == "lanes" else "s per operation",
-            how.replace("adds to", "stores to").replace("add to", "store to"),
-            _store,
-            pattern=(pattern,),
-        )
+    *each(
+        "st_{pattern}_s",
+        "s per request of a warp",
+        "all warps store to one {pattern}",
+        partial(_store, kind="st"),
+        pattern=STORED,
+    ),
+    *each(
+        "st_{pattern}_beside_loads_s",
+        "s per request of a warp",
+        "all warps store to one {pattern}, between loads of other lines",
+        partial(_store, kind="st_beside_loads"),
+        pattern=STORED,
     ),
     *each(
         "red_walk_lines",

@@ -92,17 +92,14 @@ void tally_request(Tally *t, const u64 *a, u32 width, u32 m, u32 place, int adds
     }
 }
 
-/* A request of the lanes in m to store to global memory, by instruction `pc`. */
+/* A request of the lanes in m to store to global memory, by instruction `pc`, if it is for one line alone. */
 void tally_stores(Tally *t, const u64 *a, u32 m, u32 pc) {
-    while (m) {
-        const u64 at = a[__builtin_ctz(m)] / LINE;
-        const u32 of_line = LANE_BITS(a[l] / LINE == at) & m;
-        u32 sectors = 0;
-        FOR_LANES_OF(of_line) sectors |= 1u << a[l] % LINE / SECTOR;
-        AtomicLine *line = line_of(t, at, 0);
-        line->requests++;
-        line->parts += popcount(sectors);
-        line->pc = pc;
-        m &= ~of_line;
-    }
+    const u64 at = a[__builtin_ctz(m)] / LINE;
+    u32 sectors = 0;
+    if (LANE_BITS(a[l] / LINE != at) & m) return;
+    FOR_LANES_OF(m) sectors |= 1u << a[l] % LINE / SECTOR;
+    AtomicLine *line = line_of(t, at, 0);
+    line->requests++;
+    line->parts += popcount(sectors);
+    line->pc = pc;
 }

@@ -1,7 +1,7 @@
 /* Atomic operations on global memory, by the line that they access: what L2 has to do for them. L2 makes
  * the operations of a request sector by sector. Lanes with one address are not combined: it makes as many
- * operations on a sector as the most lanes have one address of it. Stores have a tally of their own, in
- * which a request makes one operation on each sector, part or whole. */
+ * operations on a sector as the most lanes have one address of it. Stores have a tally of their own, of
+ * requests for one line, in which `parts` are sectors. */
 #pragma once
 
 #include "core.h"
