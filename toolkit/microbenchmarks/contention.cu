@@ -2,15 +2,18 @@
 
 // The k-th request of a warp adds at the 32 offsets of a row: rows differ by warp, by k, or not at all.
 // Lanes with an offset below 0 take no part. KIND 0: integers, 1: floats, 2: compare-and-swap, 3: integers, whose old
-// values are returned, 4: stores, 5: stores, before each of which the warp loads a line of its own.
+// values are returned, 4: stores, 5: stores, before each of which the warp loads 512 bytes of its own.
 extern "C" __global__ void add(char* memory, const int* offsets, int rows, int by_warp, int by_request, int times,
-                               const int* loaded, int lines)
+                               const float4* loaded, int pieces)
 {
     const unsigned warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     unsigned old = 0, sum = 0;
     for (int k = 0; k < times; ++k) {
         const int offset = offsets[(warp * by_warp + k * by_request) % rows * 32 + threadIdx.x % 32];
-        if (KIND == 5) sum += __ldcg(loaded + (size_t)((warp * times + k) % lines) * 32 + threadIdx.x % 32);
+        if (KIND == 5) {
+            const float4 own = loaded[(size_t)((warp * times + k) % pieces) * 32 + threadIdx.x % 32];
+            sum = unsigned(own.x + own.y + own.z + own.w);
+        }
         if (offset < 0) continue;
         if (KIND == 0) asm volatile("red.global.add.u32 [%0], %1;" :: "l"(memory + offset), "r"(1) : "memory");
         if (KIND == 1) asm volatile("red.global.add.f32 [%0], %1;" :: "l"(memory + offset), "f"(1.0f) : "memory");

@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import FEW, MANY, ONE_SM, REPEATS, SCHEDULERS, WHERE, Bench
-from toolkit.microbenchmarks.global_memory import LINE_BYTES, MIB, Memory
+from toolkit.microbenchmarks.global_memory import MIB, Memory
 from toolkit.microbenchmarks.probe import Probe, text
 from toolkit.microbenchmarks.record import Median, each
 
@@ -19,7 +19,7 @@ SOURCE = text("contention.cu")
 KINDS = ("u32", "f32")
 RETURNED = ("cas", "atom")  # the same, whose old values come back
 STORES = ("st", "st_beside_loads")  # the second between loads of other lines
-LOADED_BYTES = 128 * MIB
+LOADED_BYTES, PIECE_BYTES = 128 * MIB, 512  # of all loads, and of one of a warp
 STORED = "word", "line"  # patterns
 WARPS, BLOCKS_PER_SM = 32, 2  # of a block, which fill an SM of 64 warps
 REQUESTS = 16, 48  # of a warp: the difference between the two has no start and no end
@@ -64,7 +64,7 @@ def _seconds(
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, WARP_SIZE * WARPS)
     numbers = map(np.int32, (len(rows), by_warp, by_request, times))
     memory = bench.shared(Memory)
-    loaded = [np.uint64(int(memory.buffer) + MIB), np.int32(LOADED_BYTES // LINE_BYTES)]
+    loaded = [np.uint64(int(memory.buffer) + MIB), np.int32(LOADED_BYTES // PIECE_BYTES)]
     arguments = [memory.buffer, bench.gpu.upload(offsets), *numbers, *loaded]
     return bench.seconds(kernel.prepared(geometry, arguments), repeats=repeats).value
 
