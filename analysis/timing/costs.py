@@ -446,11 +446,13 @@ def without_lines(scene: Scene, rows: Any) -> Scene:
         dram_lone_pairs=work.dram_lone_pairs * max(reads, writes),
         dram_lone_writes=work.dram_lone_writes * writes,
     )
-    meeting = work.stores and shares_of_instructions(work.stores, len(skipped))
+    meeting_left = 1.0
+    if work.stores is not None:
+        meeting_left -= float(shares_of_instructions(work.stores, len(skipped)) @ skipped)
     without = replace(
         scene,
         sm=replace(scene.sm, work=changed),
         atomics_share=left(ATOMICS),
-        stores_share=1.0 if meeting is None else 1 - float(meeting @ skipped),
+        stores_share=meeting_left,
     )
     return skipping(without, skipped)
