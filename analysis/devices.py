@@ -243,7 +243,8 @@ def find_device(name: str) -> Device:
     """
     device = _lookup(name)
     if device is None:
-        raise UnknownNameError("device", name, DEVICES)
+        others = "`python -m toolkit list devices` lists all"
+        raise UnknownNameError("device", name, DEVICES, others=others)
     return device
 
 

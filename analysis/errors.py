@@ -39,13 +39,18 @@ class UnknownNameError(InputError):
     "unknown device 'rtx-309': did you mean 'rtx-3090'? (known: rtx-3090, t4)"
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], *, others: str | None = None
+    ) -> None:
+        """`others`: text beside a suggestion that says which other names there are."""
         known = list(known)
         nearest = _nearest(name, known)
         all_of_them = ", ".join(known)
+        if others is None and len(known) <= MOST_KNOWN:
+            others = f"known: {all_of_them}"
         if nearest:
-            listed = f" (known: {all_of_them})" if len(known) <= MOST_KNOWN else ""
-            remedy = f"did you mean {' or '.join(map(repr, nearest))}?{listed}"
+            remedy = f"did you mean {' or '.join(map(repr, nearest))}?"
+            remedy += f" ({others})" if others else ""
         elif len(known) > 1:
             remedy = f"choose one of {all_of_them}"
         else:
@@ -121,7 +126,7 @@ def shortened(text: str, most: int = 60) -> str:
 
 LEAST_LIKENESS = 0.6  # similarity below which a name is not suggested
 MOST_NAMED = 3  # suggestions in a message
-MOST_KNOWN = 6  # names that are listed beside a suggestion
+MOST_KNOWN = 6  # names that are listed beside a suggestion without being asked
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:

@@ -222,6 +222,14 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "WAITING_CONSTANT_LOADS": measured(
             "clocks of random tables of 3 to 64 KiB on one SM, H200 (decision 76)"
         ),
+        "UNIFORM_LINES WARPS_IN_STEP BLOCKS_IN_STEP EVICTED_CLOCKS": measured(
+            f"{_PROBES} --only uldc_: a table of 4 KiB by blocks per SM, H200 (decision 147)"
+        ),
+        "BACK_TO_BACK": Evidence(
+            kind="not measured",
+            source="1,000 taps, 840 µs on an H200, are predicted at 722, 721, 721, 163 and 159 µs "
+            "with 0, 2, 3, 4 and 8; 128 polynomials, 284 µs, at 719, 585, 519, 454 and 432",
+        ),
     },
     f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
     f"{SM_CODE}/l2.c": {"PHASES LN2": _LAYOUT},

@@ -242,7 +242,13 @@ def test_an_unknown_device_is_an_error_with_a_suggestion(name, suggestion):
     with pytest.raises(UnknownNameError, match=f"did you mean '{suggestion}'") as error:
         find_device(name)
     assert repr(name) in str(error.value)
-    assert "gtx-1080-ti" in str(error.value)  # the known ones are listed
+    assert str(error.value).endswith("? (`python -m toolkit list devices` lists all)")
+
+
+def test_a_device_like_no_other_is_an_error_that_lists_all():
+    with pytest.raises(UnknownNameError) as error:
+        find_device("qqq")
+    assert str(error.value) == f"unknown device 'qqq': choose one of {', '.join(DEVICES)}"
 
 
 # --- GPUs that a driver describes -------------------------------------------------------------

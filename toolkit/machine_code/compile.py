@@ -260,7 +260,8 @@ def _capability(arch: str) -> int:
     match = _ARCHITECTURE.fullmatch(arch)
     known = supported_architectures()
     if match is None or int(match[1]) not in known:
-        raise UnknownNameError("architecture", arch, [f"sm_{number}" for number in known])
+        names = [f"sm_{number}" for number in known]
+        raise UnknownNameError("architecture", arch, names, others=f"known: {', '.join(names)}")
     return int(match[1])
 
 

@@ -100,8 +100,8 @@ def test_a_file_that_cannot_be_used_is_one_line(command):
     like = "give what `python -m toolkit.microbenchmarks --output FILE` wrote"
     other = "measure such a GPU, or choose a device of sm_90"
     for options, message in {
-        "--constants none.json": "none.json: it cannot be read: No such file or directory: check "
-        "the path",
+        "--constants none.json": "none.json: it cannot be read: No such file or directory: this "
+        "folder has mine.json",
         "--constants .": ".: it cannot be read: Is a directory",
         "--constants add.cu": "add.cu: not JSON: Expecting value: "
         f"line 1 column 1 (char 0): {like}",

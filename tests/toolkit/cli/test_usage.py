@@ -39,7 +39,7 @@ def test_there_are_such_options():
 @pytest.mark.parametrize(("command", "option", "kind"), CASES)
 def test_a_wrong_value_is_said_with_its_option_and_what_to_give(command, option, kind):
     needed = {"simulate": "a.cu", "run": "a.cu", "check": "a.cu", "tune": "tiled"}.get(command, "")
-    given = "nothing" if option == "what" else f"{option} nothing"
+    given = f"{option} nothing" if option.startswith("--") else "nothing"
     said = refused(f"{command} {needed} {given}", code=2)
     assert said.startswith(f"{option} 'nothing': give ")
     assert ("number" in said) == (kind in (int, float))

@@ -499,7 +499,7 @@ def test_a_number_of_blocks_is_executed_and_the_rest_estimated():
     assert execution.counters[WARPS] == pytest.approx(exact, rel=0.5)
     one_each = twice(**LAST_BLOCK_IS_PARTIAL, blocks=1)
     assert one_each.basis == (
-        "1 of 100 blocks executed; all 1 random ones among them agree: at most 95 % of 100 differ "
+        "1 of 100 blocks executed; one of them is random: at most 95 % of 100 differ "
         "(95 % confidence)"
     )
 
