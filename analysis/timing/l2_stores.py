@@ -54,6 +54,6 @@ def store_time(stores: AtomicOperations, l2_bytes: int, constants: SmConstants) 
 
 def shares_of_instructions(stores: AtomicOperations, instructions: int) -> NDArray[np.float64]:
     """Part of the stores that each of so many instructions makes."""
-    weight = stores.requests
-    made: NDArray[np.float64] = np.bincount(stores.instruction, weight, instructions)
-    return made / weight.sum()
+    made = np.zeros(instructions)
+    np.add.at(made, stores.instruction, stores.requests / stores.requests.sum())
+    return made
