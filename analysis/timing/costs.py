@@ -321,9 +321,7 @@ def _of_conversions(scene: Scene) -> str:
     """What the special-function pipe mostly does, if it converts between FP32 and FP64."""
     if not scene.instructions:
         return ""
-    executed = np.where(
-        scene.sm.work.code["unit"] == Unit.CONVERT_64, 1, scene.code["unit"] == Unit.XU
-    ) * scene.of_each(lambda one: one.executed)
+    executed = (scene.code["unit"] == Unit.XU) * scene.of_each(lambda one: one.executed)
     of_fp64 = scene.of_each(lambda one: one.text.startswith("F2F") and ".F64" in one.text)
     share = (executed * of_fp64).sum() / max(1.0, executed.sum())
     return "mostly conversions between FP32 and FP64" if share > MOSTLY else ""

@@ -3,7 +3,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_sums(float* __restrict__ C, int M, int N, int ldc, long long stride_c, float beta, int splits,
            const char* __restrict__ workspace)
 {
-    const Tile tile(M, N, OWN);  // a block per tile and OWN
+    const Tile tile(M, N, OWN);  // OWN blocks per tile, with a quad per thread
     const int quad = tile.split * THREADS + threadIdx.x;
     const int row = tile.first_row + quad / (BN / 4), col = tile.first_col + quad % (BN / 4) * 4;
     if (quad >= TILE_QUADS || row >= M || col >= N) return;

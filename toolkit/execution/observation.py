@@ -32,6 +32,7 @@ from toolkit.execution.sampling import (
     estimated_counts,
     estimates,
     further_draws,
+    nearest_drawn,
 )
 from toolkit.sass.atomics import Atomics
 from toolkit.sass.core.binding import COUNT
@@ -331,9 +332,7 @@ class _Observer:
         of_classes[class_of[blocks]] = known
         found, stand_in = of_classes[class_of], np.arange(self.executed.blocks)
         if drawn:
-            among = np.sort(np.asarray(drawn))
-            between = (among[1:] + among[:-1]) / 2
-            stand_in = among[np.searchsorted(between, np.arange(self.executed.blocks))]
+            stand_in = nearest_drawn(drawn, self.executed.blocks)
             order = np.argsort(blocks)
             found = known[order][np.searchsorted(blocks[order], stand_in)]
         found[blocks], stand_in[blocks] = known, blocks

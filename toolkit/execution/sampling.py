@@ -89,6 +89,13 @@ def drawn_blocks(known: Sequence[int], blocks: int, count: int, seed: bytes) -> 
     return [int(block) for block in drawn + after]
 
 
+def nearest_drawn(drawn: Sequence[int], blocks: int) -> NDArray[np.int64]:
+    """For each block of a launch, the nearest of those `drawn`; of two, the lower one."""
+    among = np.sort(np.asarray(drawn))
+    between = (among[1:] + among[:-1]) / 2
+    return among[np.searchsorted(between, np.arange(blocks))]
+
+
 def further_draws(values: NDArray[np.float64], rest: int) -> int:
     """Number of further draws after which the mean of such values has a narrow interval."""
     error = STANDARD_ERRORS * _standard_error(values, rest) / max(1.0, float(values.mean()))

@@ -5,6 +5,7 @@ The program runs without arguments, and each loop around a place is in its first
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,20 @@ from tree_sitter import Node
 from toolkit.launch.host_expressions import NO_ARGUMENTS
 from toolkit.launch.host_numbers import Number, UnknownValueError
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import BLOCKS, UNCONDITIONAL, HostVariable, Place, Write
+from toolkit.launch.host_unit import (
+    BLOCKS,
+    UNCONDITIONAL,
+    Assumption,
+    HostVariable,
+    Place,
+    Write,
+)
 
 if TYPE_CHECKING:
     from toolkit.launch.host_values import Evaluator
+
+# Nodes that execute what they contain; `_branch` tells the condition of an else_clause
+_ALWAYS = (*UNCONDITIONAL, *BLOCKS, "else_clause")
 
 
 def number_of_words(evaluator: Evaluator, variable: HostVariable) -> Number:
@@ -35,44 +46,64 @@ def is_taken(
 ) -> bool | None:
     """True if conditions around a write hold, so that it comes before a place; None: unknown.
 
-    A loop that does not begin takes no write.
+    A loop that does not begin takes no write. A loop that does has later passes, so that nothing is
+    known from the first pass of a loop that is not around the place.
     """
-    first = evaluator if evaluator.assumed is None else replace(evaluator, assumed=set())
+    around = evaluator.unit.loops_around(place)
+    passed = {
+        Place(file=place.file, at=begin)
+        for begin, end in evaluator.unit.loops_around(write.place)
+        if (begin, end) not in around
+    }
+    assumed = set[Assumption]()
     node, known = write.node, True
-    while (outer := node.parent) is not None and outer.type not in ("function_definition",):
+    while (outer := node.parent) is not None and outer.type != "function_definition":
         if outer.start_byte <= place.at < outer.end_byte:
             break
         branch = _branch(outer, node)
         if branch is None:
-            known = known and outer.type in (*UNCONDITIONAL, *BLOCKS)
+            known = known and outer.type in _ALWAYS
         else:
             condition, expected = branch
-            try:
-                at = Place(file=place.file, at=condition.start_byte)
-                holds = bool(first.number(condition, at, frame, depth - 1).value)
-            except UnknownValueError:
-                known = False
-            else:
-                if holds != expected:
-                    _take_over(evaluator, first)
-                    return False
-                known = known and outer.type == "if_statement"
+            holds, all_of_it = _holds(evaluator, condition, place.file, frame, depth - 1)
+            because = {one for one in all_of_it if one.loop not in passed}
+            others = {one.loop for one in all_of_it - because if one.loop is not None}
+            if any(loop.at < outer.start_byte for loop in others):  # not of the loop itself
+                holds = None
+            if holds is (not expected):
+                evaluator.assume_all(because)
+                return False
+            known = known and holds is expected and outer.type == "if_statement"
+            assumed |= because
         node = outer
     if known:
-        _take_over(evaluator, first)
+        evaluator.assume_all(assumed)
     return True if known else None
 
 
-def _take_over(evaluator: Evaluator, other: Evaluator) -> None:
-    """Assume what another evaluator has, but for passes of loops: its loop does not begin."""
-    if NO_ARGUMENTS in (other.assumed or ()):
-        evaluator.assume(NO_ARGUMENTS)
+def _holds(
+    evaluator: Evaluator, condition: Node, file: int, frame: Frame, depth: int
+) -> tuple[bool | None, frozenset[Assumption]]:
+    """Value of a condition where it is tested first, None if unknown, and what it assumes.
+
+    It is kept: conditions read variables that are written under earlier conditions.
+    """
+    key = (file, condition.start_byte, condition.end_byte, frame)
+    if key not in evaluator.conditions:
+        first = evaluator if evaluator.assumed is None else replace(evaluator, assumed=set())
+        holds = None
+        with suppress(UnknownValueError):
+            at = Place(file=file, at=condition.start_byte)
+            holds = bool(first.number(condition, at, frame, depth).value)
+        evaluator.conditions[key] = holds, frozenset(first.assumed or ())
+    return evaluator.conditions[key]
 
 
 def assume_first_pass(evaluator: Evaluator, begin: int, place: Place) -> None:
     """Assume that the loop that begins at `begin` is in its first pass."""
     line = evaluator.unit.texts[place.file].encode()[:begin].count(b"\n") + 1
-    evaluator.assume(f"the first pass of the loop in line {line}")
+    words = f"the first pass of the loop in line {line}"
+    evaluator.assume(Assumption(words=words, loop=Place(file=place.file, at=begin)))
 
 
 def is_in_update(write: Write, place: Place) -> bool:

@@ -29,7 +29,14 @@ from toolkit.launch.host_nodes import (
 from toolkit.launch.host_numbers import Number, UnknownValueError
 from toolkit.launch.host_structs import Structs
 from toolkit.launch.host_types import OUTSIDE, Frame
-from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, Place
+from toolkit.launch.host_unit import (
+    Assumption,
+    HostCall,
+    HostFunction,
+    HostUnit,
+    HostVariable,
+    Place,
+)
 from toolkit.launch.host_values import DEEPEST, Evaluator
 from toolkit.machine_code.signature import Declared, declared
 
@@ -110,9 +117,11 @@ class HostCode:
                 continue
             function = self.unit.function_at(call.place)
             for frame in self.calls.frames(function):
-                assumed = set[str]() if assuming else None
+                assumed = set[Assumption]() if assuming else None
                 reading = _Reading(self.unit, self, call, frame, given or {}, assumed)
-                found.append(replace(reading.launch, assumed=tuple(sorted(assumed or ()))))
+                launch = reading.launch
+                in_words = sorted({one.words for one in assumed or ()})
+                found.append(replace(launch, assumed=tuple(in_words)))
         return found
 
     @cached_property
@@ -148,7 +157,7 @@ class _Reading:
     call: HostCall
     frame: Frame
     given: Mapping[str, Number]
-    assumed: set[str] | None
+    assumed: set[Assumption] | None
 
     @property
     def launch(self) -> HostLaunch:

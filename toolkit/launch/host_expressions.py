@@ -33,7 +33,7 @@ from toolkit.launch.host_numbers import (
     promoted,
 )
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import Place
+from toolkit.launch.host_unit import Assumption, Place
 
 if TYPE_CHECKING:
     from toolkit.launch.host_values import Evaluator
@@ -45,7 +45,7 @@ OF_NO_ARGUMENTS = {
     "getopt_long": Number(-1, "i32"),
     "checkCmdLineFlag": Number(0, "b8"),
 }
-NO_ARGUMENTS = "a run without arguments (argc = 1)"
+NO_ARGUMENTS = Assumption(words="a run without arguments (argc = 1)")
 
 
 def field_of(value: Value, path: str) -> Value:

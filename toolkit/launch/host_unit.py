@@ -55,6 +55,14 @@ class Place:
     at: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Assumption:
+    """What an evaluator assumes, in words. `loop`: where the loop begins whose first pass it is."""
+
+    words: str
+    loop: Place | None = None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HostVariable:
     """A declared variable: its declaration, its declarator, and the range where it is visible."""

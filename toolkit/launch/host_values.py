@@ -9,7 +9,7 @@ toward zero, and what overflows is unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,7 +32,7 @@ from toolkit.launch.host_numbers import (
     converted,
 )
 from toolkit.launch.host_types import Frame, Types
-from toolkit.launch.host_unit import HostUnit, HostVariable, Place, Use, Write
+from toolkit.launch.host_unit import Assumption, HostUnit, HostVariable, Place, Use, Write
 
 DEEPEST = 48  # values that follow from other values
 # Functions that only read what an address points to
@@ -50,19 +50,26 @@ _HARMLESS = re.compile(
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
     """Evaluator of expressions of a unit. `given` are values that the user gives: of
-    variables, and of their fields (".x"). `assumed` collects what was assumed, in words; None if
-    nothing may be.
+    variables, and of their fields (".x"). `assumed` collects what was assumed; None if nothing may
+    be. `conditions` are known conditions, by where they are, and what they assume.
     """
 
     unit: HostUnit
     given: Mapping[tuple[HostVariable, str], Number] = field(default_factory=dict)
-    assumed: set[str] | None = None
+    assumed: set[Assumption] | None = None
+    conditions: dict[tuple[int, int, int, Frame], tuple[bool | None, frozenset[Assumption]]] = (
+        field(default_factory=dict)
+    )
 
-    def assume(self, what: str) -> None:
+    def assume(self, what: Assumption) -> None:
         """Note an assumption. Raises UnknownValueError if nothing may be assumed."""
         if self.assumed is None:
             raise UnknownValueError
         self.assumed.add(what)
+
+    def assume_all(self, those: Iterable[Assumption]) -> None:
+        for one in those:
+            self.assume(one)
 
     @cached_property
     def types(self) -> Types:

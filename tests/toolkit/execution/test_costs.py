@@ -62,6 +62,12 @@ RESIDUAL = """extern "C" __global__ void residual(float *sum, float *y, const fl
     y[i] = e;
     atomicAdd(sum, fabsf(e - left[threadIdx.x]));
 }"""
+SINES = """extern "C" __global__ void sines(float *x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = x[i];
+    for (int k = 0; k < 64; k++) v = __sinf(v) + __expf(v);
+    x[i] = v;
+}"""
 ONE_THREAD = """extern "C" __global__ void recurrence(float *y, const float *x) {
     __shared__ float part[256];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -192,6 +198,12 @@ def test_accidental_fp64_is_at_the_roof_of_conversions():
     found = largest(LAUNCHES["FP64"]())
     assert found.effect in (Effect.FP64_PIPE, Effect.SPECIAL_PIPE)
     assert found.time_s > LAUNCHES["FP64"]().time_s / 2
+    assert found.detail == "mostly conversions between FP32 and FP64"
+
+
+def test_a_roof_of_other_special_functions_names_no_conversions():
+    found = largest(predicted(SINES, 4096, 256, (4096 * 256,)))
+    assert (found.effect, found.detail) == (Effect.SPECIAL_PIPE, "")
 
 
 def recurrence(steps):

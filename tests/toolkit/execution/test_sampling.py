@@ -10,6 +10,7 @@ from toolkit.execution.sampling import (
     estimated_counts,
     estimates,
     further_draws,
+    nearest_drawn,
     relative_half_width,
     unseen_share,
 )
@@ -113,6 +114,11 @@ def test_an_interval_does_not_go_below_what_was_executed():
 @pytest.mark.parametrize(("interval", "width"), [((90, 110), 0.1), ((5, 5), 0.0), ((0, 0), 0.0)])
 def test_relative_half_width(interval, width):
     assert relative_half_width(interval) == pytest.approx(width)
+
+
+def test_the_nearest_drawn_block_stands_for_others():
+    assert nearest_drawn([7, 1, 3], 10).tolist() == [1, 1, 1, 3, 3, 3, 7, 7, 7, 7]
+    assert nearest_drawn([2], 4).tolist() == [2, 2, 2, 2]
 
 
 def test_further_draws_are_as_many_as_a_narrow_interval_needs():

@@ -5,6 +5,7 @@ import pytest
 from toolkit.launch.host_code import HostCode, launches_of
 from toolkit.launch.host_numbers import Number
 from toolkit.launch.host_unit import host_unit
+from toolkit.launch.host_values import Evaluator
 
 KERNEL = "__global__ void k(float *x, int n) {}\n"
 
@@ -145,6 +146,12 @@ FIRST_PASS = ("the first pass of the loop in line 2",)
         ("for (int i = 0; i < 4; i++) { int n = 3 + i;", 3, FIRST_PASS),
         ("int n = 64; while (n > 1) {", 64, FIRST_PASS),
         ("int n = 5; for (int i = 0; i < 3; i++) n++;", None, ()),  # its passes come before
+        ("int n = 5; if (argc > 1) n = atoi(argv[1]); else n = 6;", 6, NO_ARGUMENTS),
+        # a later pass of a loop before the launch writes 7
+        ("int n = 5; for (int i = 0; i < 9; i++) { if (i == 4) n = 7; }", None, ()),
+        ("int n = 5; for (int i = 0; i < 9; i++) for (int j = 0; j < i; j++) n = 7;", None, ()),
+        # and so does one of the loop around it, but not the first
+        ("int n = 5; for (int i = 0; i < 9; i++) { if (i == 4) n = 7;", 5, FIRST_PASS),
         ('int n = 5; scanf("%d", &n);', None, ()),
     ],
 )
@@ -157,6 +164,20 @@ def test_a_run_without_arguments_and_first_passes_may_be_assumed(setup, expected
     assert (found.grid and found.grid[0]) == expected
     if expected is not None:
         assert found.assumed == assumed
+
+
+def test_each_condition_is_evaluated_once(monkeypatch):
+    tested = []
+    number = Evaluator.number
+
+    def counted(evaluator, node, *others):
+        tested.append(node.type)
+        return number(evaluator, node, *others)
+
+    monkeypatch.setattr(Evaluator, "number", counted)
+    found = read(f"int n = 3; {'if (n > 5) n = 5; ' * 30} k<<<n, 1>>>(p, 0);")
+    assert found.grid == (3, 1, 1)
+    assert tested.count("binary_expression") == 30  # n > 5
 
 
 def test_signs_belong_to_literals():

@@ -170,6 +170,7 @@ OTHERS = {
     "used_at_once": USED,
     "begun_anew": ONCE + AGAIN + ONCE,
     "not_waited_for_anew": ONCE + AGAIN + ONCE.replace("wait(&a, 0);", ""),
+    "copied_and_written": "if (t == 0) load(x, in, 256, &a), wait(&a, 0); if (t == 1) x[1] = 1;",
     "two_arrivals": "if (t == 0) load(x, in, 256, &a);" * 2 + "wait(&a, 0);",
     "loaded": AHEAD,
     "loaded_and_used": AHEAD + "out[t] = ahead;",
@@ -244,6 +245,11 @@ def test_a_barrier_is_begun_before_others_use_it():
 def test_a_barrier_that_is_begun_anew_starts_with_its_first_phase():
     assert findings("begun_anew") == []
     assert kinds("not_waited_for_anew") == {"racecheck RAW"}
+
+
+def test_a_value_that_a_copy_put_there_already_is_a_race_too():
+    """Of stores of threads it is none; the other lane has not waited for the copy, of ones."""
+    assert kinds("copied_and_written") == {"racecheck WAW"}
 
 
 def test_more_arrivals_than_a_phase_counts_are_a_finding():

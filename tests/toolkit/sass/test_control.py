@@ -292,6 +292,26 @@ def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end, again):
     assert reissued(counts, 4) == (again, 32 * again)
 
 
+def test_lanes_that_wait_at_a_bsync_execute_it_again_when_the_others_have_left():
+    after, counts = ran(escape("EXIT"), P0=ODD)
+    assert after.r[1].tolist() == [1, 0] * 16
+    assert issued(counts, 2) == (1, 16)
+    assert reissued(counts, 2) == (1, 16)
+
+
+def test_a_loop_that_counts_its_polls_is_no_deadlock():
+    """Memory and the places of the threads stay the same, but registers differ."""
+    source = """extern "C" __global__ void polls(volatile int* flag, int* out)
+    {
+        int n = threadIdx.x;
+        while (*flag == 0 && n < 500) n += 1;
+        out[threadIdx.x] = n;
+    }"""
+    arguments = [np.zeros(1, np.int32), np.zeros(32, np.int32)]
+    done = simulate(source, "polls", grid=1, block=32, arguments=arguments, predict=False)
+    assert (done.outputs[1] == 500).all()
+
+
 def test_a_bsync_that_let_lanes_go_keeps_no_others():
     """The odd lanes come to it later, in two parts, and an H100 does not join them."""
     text = """BSSY B0, 0x50

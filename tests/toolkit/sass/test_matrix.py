@@ -103,8 +103,10 @@ extern "C" __global__ void widened(unsigned *out, const unsigned *in, int words)
 def test_padding_of_widened_rows_need_not_be_written(words, findings):
     rng = np.random.default_rng(1)
     given = [np.zeros(32, np.uint32), rng.integers(0, 1 << 32, 128, np.uint32), np.int32(words)]
-    found = check(WIDENING, "widened", grid=1, block=32, arguments=given, arch="sm_120").findings
-    assert bool(found) == findings
+    launch = {"grid": 1, "block": 32, "arguments": given, "arch": "sm_120"}
+    assert bool(check(WIDENING, "widened", **launch).findings) == findings
+    notes = simulate(WIDENING, "widened", predict=False, **launch).notes
+    assert any("32 times where no thread had written" in note for note in notes) == findings
 
 
 def test_a_moved_matrix_is_transposed():
