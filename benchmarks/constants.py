@@ -130,6 +130,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "CROWDED": technical("above which a text says so"),
         "MOST_CROWDED": measured("walks over 24 and 64 lines, H100 (docs/timing.md)"),
     },
+    "analysis/timing/l2_stores.py": {
+        "MEETING": technical("under a microsecond at one slice"),
+    },
     "analysis/timing/model_runs.py": {
         "MEET_BY_WAITS": fitted("the ladder, H200"),
         "MOST_IN_STEP": _ENOUGH,

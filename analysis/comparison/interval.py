@@ -32,6 +32,8 @@ OTHER_LIMITER, OTHER_STATE = 0.1, 0.15  # distance between launches that differ 
 LAUNCH_WEIGHT = 1.0  # of the share of the time that the launch itself takes
 Interval = tuple[float, float]
 UNITS = tuple(Resource)
+# Stores that meet wait at a slice of L2 as atomic operations do, of which launches were measured.
+ALIKE = {Resource.STORES: Resource.ATOMICS}
 MEASURED_ON = ((9, 0),)  # compute capabilities of the devices that the launches were measured on
 
 
@@ -126,9 +128,13 @@ def interval_of(predicted: Predicted, device: Device) -> Interval | None:
     """The interval in seconds; None for devices that no such launch was measured on."""
     if device.compute_capability not in MEASURED_ON or not LAUNCHES.strip():
         return None
-    bounds_s = {bound.name: bound.time_s for bound in predicted.bounds}
+    bounds_s = dict[Resource, float]()
+    for one in predicted.bounds:
+        unit = ALIKE.get(one.name, one.name)
+        bounds_s[unit] = max(one.time_s, bounds_s.get(unit, 0.0))
     busy = busy_of(bounds_s, predicted.time_s, predicted.launch_s)
-    low, high = _table().ends(predicted.limiter, predicted.l2, busy)
+    limiter = ALIKE.get(predicted.limiter, predicted.limiter)
+    low, high = _table().ends(limiter, predicted.l2, busy)
     return predicted.time_s * exp(low), predicted.time_s * exp(high)
 
 

@@ -72,6 +72,7 @@ _OF_LEVEL: Mapping[LevelName, Quantity] = MappingProxyType(
 _SHARED_BY_ALL = (
     Resource.L2,
     Resource.ATOMICS,
+    Resource.STORES,
     Resource.DRAM,
 )  # each SM has the other resources for itself
 

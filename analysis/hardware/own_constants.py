@@ -149,6 +149,8 @@ RULES: Mapping[str, Rule] = {
     "atomic_part_s": _equal("red_u32_word_s"),
     "atomic_whole_s": _equal("red_u32_line_s"),
     "atomic_sum_s": _equal("red_f32_word_s"),
+    "store_s": _equal("st_word_beside_loads_s"),
+    "store_line_s": _equal("st_line_beside_loads_s"),
     "next_block_s": _equal("empty_blocks_256_threads_s"),
     "launch_s": _equal("empty_kernel_256_threads_s"),
     "units.FMA": _by(

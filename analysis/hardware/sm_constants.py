@@ -58,6 +58,8 @@ class SmConstants(Numbers):
     atomic_part_s: float  #: time of a slice for an atomic operation on a part of a sector
     atomic_whole_s: float  #: the same on a whole sector
     atomic_sum_s: float  #: the same for each float that is added
+    store_s: float  #: time of a slice for the stores of a warp to a sector
+    store_line_s: float  #: the same for those to the four sectors of a line
     atomic_window: int  #: requests by which warps that walk the same lines run ahead
     next_block_s: float  #: time of the device between the starts of two blocks in a long grid
     launch_s: float  #: time that CUDA events measure around an empty launch

@@ -104,6 +104,15 @@ CAUSES = (
         more=_LIMITS,
     ),
     _cause(
+        Effect.STORES,
+        "Stores of many warps to the same sector of global memory wait for each other at L2.",
+        "A slice of L2 takes one store at a time, however many lanes of the warp make it.",
+        "Store once per block, or read the value first and store only what is new.",
+        "timing.md#The whole launch",
+        also=("same-address stores", "stores to a flag"),
+        more=_LIMITS,
+    ),
+    _cause(
         Effect.OTHER_BLOCKS,
         "Blocks wait until other blocks have written a flag, a sum or a lock.",
         "A value takes over 400 clocks from block to block, and over 800 more with two fences.",

@@ -32,6 +32,7 @@ from analysis.timing.effects import (
     Scene,
     skipping,
 )
+from analysis.timing.l2_stores import shares_of_instructions
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import WAITS_FOR_LOADS, Cost, Effect, LineCost, rank
@@ -175,6 +176,9 @@ class Pricing:
         if self.runs.atomics is not None:
             atomics_s = scene.atomics_share * self.runs.atomics.time_s
             least = max(least, atomics_s * scene.sm.clock_hz)
+        if self.runs.stores is not None:
+            stores_s = scene.stores_share * self.runs.stores.time_s
+            least = max(least, stores_s * scene.sm.clock_hz)
         if scene.waits_for_blocks:
             least = max(least, scene.sm.work.clocks_of_waits)
         return SceneTime(clocks=max(clocks, least), roofs=roofs, lost=lost)
@@ -366,8 +370,11 @@ def _may_matter(one: Removable, scene: Scene, time: SceneTime) -> bool:
 def line_costs(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[LineCost, ...]:
     """Time that each of the most expensive source lines costs, the rest last. See `costs_of`."""
     pricing = _pricing(runs, sm, begun)
-    atomics_s = runs.atomics.time_s if runs.atomics is not None else 0.0
-    rows = _rows_of_lines(pricing.base, atomics_s * runs.sm.clock_hz / pricing.complete.clocks)
+    atomics, stores = (
+        found.time_s * runs.sm.clock_hz / pricing.complete.clocks if found is not None else 0.0
+        for found in (runs.atomics, runs.stores)
+    )
+    rows = _rows_of_lines(pricing.base, atomics, stores)
 
     def without(lines: Sequence[tuple[str, int]]) -> Scene:
         return without_lines(pricing.base, np.concatenate([rows[line] for line in lines]))
@@ -383,10 +390,13 @@ def line_costs(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[LineC
     return (*costs, LineCost(file=None, line=None, time_s=rest_s))
 
 
-def _rows_of_lines(scene: Scene, atomics_share: float) -> dict[tuple[str, int], Any]:
+def _rows_of_lines(
+    scene: Scene, atomics_share: float, stores_share: float
+) -> dict[tuple[str, int], Any]:
     """Indices of the instructions of the lines that may cost most.
 
-    `atomics_share`: of the time that L2 needs for atomic operations, however few instructions.
+    `atomics_share`, `stores_share`: of the time that L2 needs for atomic operations and for stores
+    that meet, however few instructions.
     """
     rows: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row, one in enumerate(scene.instructions):
@@ -398,6 +408,9 @@ def _rows_of_lines(scene: Scene, atomics_share: float) -> dict[tuple[str, int], 
         shares = np.maximum(shares, values / max(values.sum(), 1.0))
     operations = _sectors_of(scene, ATOMICS)
     shares = np.maximum(shares, atomics_share * operations / max(operations.sum(), 1.0))
+    if scene.sm.work.stores is not None:
+        meeting = shares_of_instructions(scene.sm.work.stores, len(shares))
+        shares = np.maximum(shares, stores_share * meeting)
     share = {line: shares[those].sum() for line, those in rows.items()}
     largest = sorted(share, key=lambda line: -share[line])[:MOST_LINES]
     return {line: np.array(rows[line]) for line in largest if share[line] >= LEAST_OF_LINE}
@@ -431,5 +444,13 @@ def without_lines(scene: Scene, rows: Any) -> Scene:
         dram_lone_pairs=work.dram_lone_pairs * max(reads, writes),
         dram_lone_writes=work.dram_lone_writes * writes,
     )
-    without = replace(scene, sm=replace(scene.sm, work=changed), atomics_share=left(ATOMICS))
+    meeting_left = 1.0
+    if work.stores is not None:
+        meeting_left -= float(shares_of_instructions(work.stores, len(skipped)) @ skipped)
+    without = replace(
+        scene,
+        sm=replace(scene.sm, work=changed),
+        atomics_share=left(ATOMICS),
+        stores_share=meeting_left,
+    )
     return skipping(without, skipped)

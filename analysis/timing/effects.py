@@ -47,9 +47,9 @@ class Scene:
 
     `changes`: fields of the machine that are replaced. `code`: machine code with the clocks of the
     SM. `is_coupled`: requests wait for DRAM because other SMs request the same lines. `is_spread`:
-    the work of the blocks is spread evenly over all SMs. `atomics_share`: of the time that L2
-    needs for atomic operations. `waits_for_blocks`: the launch takes the time that its
-    blocks wait for each other.
+    the work of the blocks is spread evenly over all SMs. `atomics_share`, `stores_share`: of the
+    time that L2 needs for atomic operations, and for stores that meet at lines.
+    `waits_for_blocks`: the launch takes the time that its blocks wait for each other.
     """
 
     sm: ModelledSm
@@ -58,6 +58,7 @@ class Scene:
     is_coupled: bool = True
     is_spread: bool = False
     atomics_share: float = 1.0
+    stores_share: float = 1.0
     waits_for_blocks: bool = True
 
     def with_machine(self, **changes: Any) -> Scene:
@@ -358,6 +359,12 @@ REMOVABLE = (
         removed=lambda scene: replace(
             scene.with_machine(atomic_latency=REMOVED), atomics_share=0.0
         ),
+        moves_roof=True,
+    ),
+    Removable(
+        effect=Effect.STORES,
+        is_present=lambda scene: scene.sm.work.stores is not None,
+        removed=lambda scene: replace(scene, stores_share=0.0),
         moves_roof=True,
     ),
     Removable(

@@ -56,7 +56,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
         *(bound(*of) for of in _of_constants(total)),
         bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
         bound(Resource.L2, *_of_l2(sm, total)),
-        *_of_atomics(runs),
+        *_of_queues(runs),
         TimeBound(
             name=Resource.DRAM,
             time_s=sm.below_l1_s[1],
@@ -122,10 +122,11 @@ def _of_constants(total: SmTotals) -> Iterator[tuple[Resource, float, str]]:
         )
 
 
-def _of_atomics(runs: ModelRuns) -> Iterator[TimeBound]:
-    """The bound of atomic operations at L2, if the launch has any."""
-    if (found := runs.atomics) is not None:
-        yield TimeBound(name=Resource.ATOMICS, time_s=found.time_s, basis=found.basis)
+def _of_queues(runs: ModelRuns) -> Iterator[TimeBound]:
+    """The bounds of atomic operations at L2, and of stores that meet there, if there are any."""
+    for name, found in ((Resource.ATOMICS, runs.atomics), (Resource.STORES, runs.stores)):
+        if found is not None:
+            yield TimeBound(name=name, time_s=found.time_s, basis=found.basis)
 
 
 def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:

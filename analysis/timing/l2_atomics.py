@@ -15,7 +15,7 @@ neighbouring KiB have different ones, which was measured; what is further apart 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 
 import numpy as np
@@ -36,12 +36,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class AtomicOperations:
-    """Atomic operations of a launch on global memory, by line: arrays of one length.
+    """Atomic operations of a launch on global memory, or stores, by line: arrays of one length.
 
     `requests`: of warps. `parts`, `wholes`: operations on a part of a sector and on all of it.
     `additions`: additions of floats to each sector of the line. `first`, `last`: places
     of the first and of the last request among the atomic requests of their warps. `other_parts`,
     `other_wholes`: operations on lines that few blocks access, which spread evenly over the slices.
+    `instruction`: number of an instruction that accesses the line, empty if it is not known.
     """
 
     line: NDArray[np.uint64]
@@ -53,13 +54,14 @@ class AtomicOperations:
     last: Floats
     other_parts: float = 0.0
     other_wholes: float = 0.0
+    instruction: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def digest(self) -> str:
         """Digest that identifies them; sums in other orders differ in their last digits."""
         digest = sha256()
-        for field in fields(self):
-            value = np.asarray(getattr(self, field.name))
+        for one in fields(self):
+            value = np.asarray(getattr(self, one.name))
             digest.update(np.array([f"{x:.9g}" for x in value.ravel().tolist()]).tobytes())
         return digest.hexdigest()
 
@@ -70,6 +72,11 @@ class AtomicTime:
 
     time_s: float
     basis: str
+
+
+def slices_of(l2_bytes: int, constants: SmConstants) -> int:
+    """Number of slices of L2, an even one."""
+    return max(2, 2 * round(l2_bytes / constants.l2_slice_bytes / 2))
 
 
 def slice_of(line: NDArray[np.uint64], slices: int) -> NDArray[np.int64]:
@@ -83,7 +90,7 @@ def slice_of(line: NDArray[np.uint64], slices: int) -> NDArray[np.int64]:
 
 def atomic_time(operations: AtomicOperations, l2_bytes: int, constants: SmConstants) -> AtomicTime:
     """Time that L2 of `l2_bytes` needs for these operations."""
-    c, slices = constants, max(2, 2 * round(l2_bytes / constants.l2_slice_bytes / 2))
+    c, slices = constants, slices_of(l2_bytes, constants)
     place = slice_of(operations.line, slices)
     spread_s = (
         c.atomic_part_s * operations.other_parts + c.atomic_whole_s * operations.other_wholes

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.sm import SCHEDULERS, Kind, Machine, Ran, Streams, run, run_parts, side_by_side
 from analysis.timing.l2_atomics import AtomicTime, atomic_time
+from analysis.timing.l2_stores import store_time
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.sm_totals import SmTotals
 from analysis.traffic.l2 import share_within
@@ -75,7 +76,8 @@ class ModelRuns:
         clocks = found.clocks * (1 + self.slowdown)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
         busy = found.load_store, found.shared, found.constants, found.issued / SCHEDULERS
-        below_s = (*self.sm.below_l1_s, self.atomics.time_s if self.atomics else 0.0)
+        queues_s = (one.time_s for one in (self.atomics, self.stores) if one is not None)
+        below_s = (*self.sm.below_l1_s, *queues_s)
         least = (*busy, *(time_s * self.sm.clock_hz for time_s in below_s))
         return replace(found, clocks=max(clocks, *least, self.sm.work.clocks_of_waits))
 
@@ -96,6 +98,14 @@ class ModelRuns:
         if sm.work.atomics is None:
             return None
         return atomic_time(sm.work.atomics, sm.device.l2_bytes, sm.constants)
+
+    @cached_property
+    def stores(self) -> AtomicTime | None:
+        """Time that L2 needs for stores that meet at lines, None if there are none."""
+        sm = self.sm
+        if sm.work.stores is None:
+            return None
+        return store_time(sm.work.stores, sm.device.l2_bytes, sm.constants)
 
     @cached_property
     def replayed(self) -> SmTotals:

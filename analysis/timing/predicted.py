@@ -49,6 +49,7 @@ class Effect(Vocabulary):
     UNCOALESCED = "uncoalesced accesses"
     LOCAL_MEMORY = "local memory"
     ATOMICS = "atomics at L2"
+    STORES = "stores to one address"
     OTHER_BLOCKS = "waiting for other blocks"
     CONSTANTS = "constants at addresses in registers"
     ONE_THREAD = "instructions of a single thread"

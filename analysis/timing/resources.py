@@ -21,5 +21,6 @@ class Resource(Vocabulary):
     L1 = "L1"
     L2 = "L2"
     ATOMICS = "atomics at L2"
+    STORES = "stores to one address"
     DRAM = "DRAM"
     LATENCY = "latency"  # Little's law: work in flight over its latency

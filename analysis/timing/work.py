@@ -101,6 +101,7 @@ class Work:
     #: counts of each instruction of the code over all blocks; empty: costs are not divided
     instructions: Sequence[CountedInstruction] = ()
     atomics: AtomicOperations | None = None  #: on global memory
+    stores: AtomicOperations | None = None  #: to lines of global memory at which many meet
     #: clocks until all blocks have ended that wait for each other, if nothing else takes time
     clocks_of_waits: float = 0.0
     local_bytes_per_block: float = 0.0  #: local memory that an average block accesses

@@ -38,6 +38,7 @@ _PLURAL = frozenset(
         Effect.DIVERGENCE,
         Effect.REGISTER_BANKS,
         Effect.ATOMICS,
+        Effect.STORES,
         Effect.CONSTANTS,
         Effect.SHARED_WAVEFRONTS,
         Effect.L1_WAVEFRONTS,

@@ -1,4 +1,4 @@
-"""Atomic operations of all blocks of a launch, from those of the executed ones."""
+"""Atomic operations and stores of all blocks of a launch, from those of the executed ones."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from toolkit.sass.atomics import SUMS, Atomics, summed
 
 
 def of_all_blocks(found: Atomics) -> AtomicOperations | None:
-    """Operations of a launch whose blocks were all executed; None if there are none."""
+    """Operations or stores of a launch whose blocks were all executed; None if there are none."""
     return _joined([(found, 1.0)], found)
 
 
 def of_executed_blocks(
     blocks: Mapping[int, Atomics], class_of: NDArray[np.uint32]
 ) -> AtomicOperations | None:
-    """Operations of a launch of which some blocks were executed, by their index; None if none.
+    """The same of a launch of which some blocks were executed, by their index; None if none.
 
     `class_of`: class of each block of the launch. Those of a class stand for all of it. A line that
     one of them accesses alone is taken for its own.
@@ -76,6 +76,7 @@ def _joined(parts: Sequence[tuple[Atomics, float]], everything: Atomics) -> Atom
         **sums,
         first=everything.lines["first"].astype(np.float64),
         last=everything.lines["last"].astype(np.float64),
+        instruction=everything.lines["pc"].astype(np.int64),
         other_parts=others["parts"],
         other_wholes=others["wholes"],
     )

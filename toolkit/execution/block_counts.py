@@ -115,6 +115,13 @@ class RecordedCounts(LaunchCounts):
         (run,) = self.runs
         return of_all_blocks(run.atomics) if run.atomics else None
 
+    @cached_property
+    def stores(self) -> AtomicOperations | None:
+        if self.observed is not None:
+            return of_executed_blocks(self.observed.stores, self.observed.class_of)
+        (run,) = self.runs
+        return of_all_blocks(run.stores) if run.stores else None
+
     def schedule(self, residence: Residence) -> Schedule | None:
         return super().schedule(residence) if self.exchange is None else None
 

@@ -118,6 +118,11 @@ class LaunchCounts(ABC):
         """Atomic operations of the launch on global memory, None if there are none."""
         return None
 
+    @property
+    def stores(self) -> AtomicOperations | None:
+        """Stores of the launch to lines of global memory, None if they are not known."""
+        return None
+
     def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float:
         """Clocks until all blocks have ended, if they wait for each other and nothing else counted.
 

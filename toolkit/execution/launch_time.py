@@ -43,7 +43,13 @@ from toolkit.sass.translate import Translated
 # still holds the data that blocks share.
 LEAST_APART = 0.05
 # Bounds that do not belong to a unit of the SM.
-NOT_OF_THE_SM = (Resource.L2, Resource.ATOMICS, Resource.DRAM, Resource.LATENCY)
+NOT_OF_THE_SM = (
+    Resource.L2,
+    Resource.ATOMICS,
+    Resource.STORES,
+    Resource.DRAM,
+    Resource.LATENCY,
+)
 
 
 def counted_execution(
@@ -212,6 +218,7 @@ class CountedLaunch:
             self._streams,
             self.counts.flop(self.instructions),
             self.counts.atomics,
+            self.counts.stores,
             self._clocks_of_waits,
         )
 

@@ -71,6 +71,7 @@ class Observed:
     # functions whose slow paths are the only code that may differ between blocks; or empty
     slow_paths: Sequence[str]
     atomics: Mapping[int, Atomics]  # of each executed block, by its linear index
+    stores: Mapping[int, Atomics]  # likewise
     # the executed blocks by their linear index, if the accesses of the others are unknown
     samples: Mapping[int, ExecutedBlock] = field(default_factory=dict)
 
@@ -301,6 +302,11 @@ class _Observer:
                 block: one.run.atomics
                 for block, one in self.executed.samples.items()
                 if one.run.atomics is not None
+            },
+            stores={
+                block: one.run.stores
+                for block, one in self.executed.samples.items()
+                if one.run.stores is not None
             },
             samples={} if accesses else self.executed.samples,
         )

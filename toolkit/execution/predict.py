@@ -20,6 +20,7 @@ from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
 from analysis.sm import Streams
 from analysis.timing.l2_atomics import AtomicOperations
+from analysis.timing.l2_stores import stores_that_meet
 from analysis.timing.predict import predict
 from analysis.timing.predicted import Explanation, Predicted, from_json
 from analysis.timing.samples import FirstSteps, Sample
@@ -120,6 +121,7 @@ def work_of(
     sample: Sample,
     flop: int,
     atomics: AtomicOperations | None = None,
+    stores: AtomicOperations | None = None,
     clocks_of_waits: float = 0.0,
 ) -> Work:
     """Input of the timing model for a launch.
@@ -157,6 +159,7 @@ def work_of(
         exchanged=replay.exchanged,
         finish_at_different_times=finish_at_different_times(kernel, geometry, replay),
         atomics=atomics,
+        stores=stores and stores_that_meet(stores),
         clocks_of_waits=clocks_of_waits,
         local_bytes_per_block=sample.replayed[0].local_bytes_per_block,
         of_sm=replay.of_sm,
@@ -199,6 +202,7 @@ def key_of(work: Work) -> dict[str, object]:
         "instructions": sha256(repr(work.instructions).encode()).hexdigest(),
         "code": sha256(work.code.tobytes()).hexdigest(),
         "atomics": work.atomics and work.atomics.digest,
+        "stores": work.stores and work.stores.digest,
         "sample": (type(work.sample).__name__, sorted(map(_digested, vars(work.sample).items()))),
     }
 

@@ -1,19 +1,25 @@
-// Additions of warps to global memory that meet in L2, and loads of constants at addresses in registers.
+// Additions and stores of warps to global memory that meet in L2, and loads of constants at addresses in registers.
 
 // The k-th request of a warp adds at the 32 offsets of a row: rows differ by warp, by k, or not at all.
 // Lanes with an offset below 0 take no part. KIND 0: integers, 1: floats, 2: compare-and-swap, 3: integers, whose old
-// values are returned.
-extern "C" __global__ void add(char* memory, const int* offsets, int rows, int by_warp, int by_request, int times)
+// values are returned, 4: stores, 5: stores, before each of which the warp loads 512 bytes of its own.
+extern "C" __global__ void add(char* memory, const int* offsets, int rows, int by_warp, int by_request, int times,
+                               const float4* loaded, int pieces)
 {
     const unsigned warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     unsigned old = 0, sum = 0;
     for (int k = 0; k < times; ++k) {
         const int offset = offsets[(warp * by_warp + k * by_request) % rows * 32 + threadIdx.x % 32];
+        if (KIND == 5) {
+            const float4 own = loaded[(size_t)((warp * times + k) % pieces) * 32 + threadIdx.x % 32];
+            sum = unsigned(own.x + own.y + own.z + own.w);
+        }
         if (offset < 0) continue;
         if (KIND == 0) asm volatile("red.global.add.u32 [%0], %1;" :: "l"(memory + offset), "r"(1) : "memory");
         if (KIND == 1) asm volatile("red.global.add.f32 [%0], %1;" :: "l"(memory + offset), "f"(1.0f) : "memory");
         if (KIND == 2) asm volatile("atom.global.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(memory + offset), "r"(k), "r"(k + 1) : "memory");
         if (KIND == 3) asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(memory + offset), "r"(1) : "memory");
+        if (KIND >= 4) asm volatile("st.global.u32 [%0], %1;" :: "l"(memory + offset), "r"(sum) : "memory");
         sum += old;
     }
     if (sum == 12345u) *(unsigned*)memory = sum;  // never true, and the compiler does not know

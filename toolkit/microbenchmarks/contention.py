@@ -1,8 +1,9 @@
-"""Atomic operations that meet in L2, and loads of constants whose lanes read different words."""
+"""Atomic operations and stores that meet in L2, and loads of constants by different words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -17,6 +18,9 @@ PROBES: tuple[Probe, ...] = ()
 SOURCE = text("contention.cu")
 KINDS = ("u32", "f32")
 RETURNED = ("cas", "atom")  # the same, whose old values come back
+STORES = ("st", "st_beside_loads")  # the second between loads of other lines
+LOADED_BYTES, PIECE_BYTES = 128 * MIB, 512  # of all loads, and of one of a warp
+STORED = "word", "line"  # patterns
 WARPS, BLOCKS_PER_SM = 32, 2  # of a block, which fill an SM of 64 warps
 REQUESTS = 16, 48  # of a warp: the difference between the two has no start and no end
 NOBODY = -1
@@ -56,10 +60,12 @@ def _seconds(
     offsets = np.full((len(rows), WARP_SIZE), NOBODY, np.int32)
     for row, given in zip(offsets, rows, strict=True):
         row[: len(given)] = given
-    kernel = bench.kernel(SOURCE, "add", KIND=(*KINDS, *RETURNED).index(kind), CHAINS=1)
+    kernel = bench.kernel(SOURCE, "add", KIND=(*KINDS, *RETURNED, *STORES).index(kind), CHAINS=1)
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, WARP_SIZE * WARPS)
     numbers = map(np.int32, (len(rows), by_warp, by_request, times))
-    arguments = [bench.shared(Memory).buffer, bench.gpu.upload(offsets), *numbers]
+    memory = bench.shared(Memory)
+    loaded = [np.uint64(int(memory.buffer) + MIB), np.int32(LOADED_BYTES // PIECE_BYTES)]
+    arguments = [memory.buffer, bench.gpu.upload(offsets), *numbers, *loaded]
     return bench.seconds(kernel.prepared(geometry, arguments), repeats=repeats).value
 
 
@@ -76,6 +82,10 @@ def _per_operation(bench: Bench, kind: str, pattern: str) -> float:
 
 def _operation(bench: Bench, kind: str, pattern: str) -> Median:
     return Median.of([_per_operation(bench, kind, pattern) for _ in range(3)])
+
+
+def _store(bench: Bench, pattern: str, *, kind: str) -> Median:
+    return _operation(bench, kind, pattern).scaled(PATTERNS[pattern][1])
 
 
 def _walk(bench: Bench) -> Median:
@@ -201,6 +211,20 @@ BENCHMARKS = (
             kind=RETURNED,
             pattern=(pattern,),
         )
+    ),
+    *each(
+        "st_{pattern}_s",
+        "s per request of a warp",
+        "all warps store to one {pattern}",
+        partial(_store, kind="st"),
+        pattern=STORED,
+    ),
+    *each(
+        "st_{pattern}_beside_loads_s",
+        "s per request of a warp",
+        "all warps store to one {pattern}, between loads of other lines",
+        partial(_store, kind="st_beside_loads"),
+        pattern=STORED,
     ),
     *each(
         "red_walk_lines",

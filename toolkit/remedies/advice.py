@@ -146,6 +146,12 @@ def _is_atomic(one: InstructionCounts) -> bool:
     return one.space in ("global", "generic") and one.action in ("atomic", "reduction")
 
 
+def _is_store_to_few(one: InstructionCounts) -> bool:
+    """True for a store whose lanes mostly share a sector."""
+    is_store = one.space in ("global", "generic") and one.action == "store"
+    return is_store and one.sectors < 2 * one.requests
+
+
 def _waits(effect: Effect, text: str) -> Callable[[Facts], Advice]:
     """Advice on waiting, which more warps hide too, where an SM has room for them."""
 
@@ -207,6 +213,12 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
         "combine values in registers or shared memory first, so that fewer atomic operations "
         "reach the same address",
         _is_atomic,
+    ),
+    Effect.STORES: _said(
+        Effect.STORES,
+        "store once per block after `__syncthreads_or`, or read the value before and store only "
+        "if it differs",
+        _is_store_to_few,
     ),
     Effect.OTHER_BLOCKS: _said(
         Effect.OTHER_BLOCKS,

@@ -1,10 +1,10 @@
-"""Atomic operations of executed blocks on global memory, as the core counted them (`tally.h`)."""
+"""Atomic operations and stores of executed blocks by line, as the core counted them (`tally.h`)."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from toolkit.sass.core import binding as core
 
+# If blocks store to more lines, those to which a worker's blocks store more rarely are left out.
+FEW_LINES, LEAST_STORES = 1 << 12, 16
 SUMS = ("requests", "parts", "wholes", "additions")  # the fields that add up over blocks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Atomics:
-    """Atomic operations of some blocks on each line (`core.ATOMIC_LINE`), by line number.
+    """Atomic operations, or stores, of some blocks on each line (`core.ATOMIC_LINE`), by number.
 
     `others`: those on lines that were not told apart, because there were too many (one row).
     """
@@ -31,12 +33,24 @@ class Atomics:
 
 def recorded_atomics(handles: Sequence[int]) -> Atomics:
     """Atomic operations that the workers counted."""
-    return summed(map(_of_worker, handles))
+    return summed(_of_worker(handle, stores=False) for handle in handles)
 
 
-def _of_worker(handle: int) -> Atomics:
+def recorded_stores(handles: Sequence[int]) -> Atomics:
+    """Stores to global memory that the workers counted."""
+    return summed(map(_stores_of_worker, handles))
+
+
+def _stores_of_worker(handle: int) -> Atomics:
+    found = _of_worker(handle, stores=True)
+    if len(found.lines) <= FEW_LINES:
+        return found
+    return replace(found, lines=found.lines[found.lines["requests"] >= LEAST_STORES])
+
+
+def _of_worker(handle: int, *, stores: bool) -> Atomics:
     slots, others = ctypes.c_uint64(), np.zeros(1, dtype=core.ATOMIC_LINE)
-    address = core.library().core_atomics(handle, ctypes.byref(slots), others.ctypes.data)
+    address = core.library().core_tally(handle, stores, ctypes.byref(slots), others.ctypes.data)
     rows = core.array(address, slots.value, core.ATOMIC_LINE)
     if rows is None:
         rows = np.zeros(0, dtype=core.ATOMIC_LINE)
@@ -62,5 +76,6 @@ def _sums(rows: NDArray[Any], which: NDArray[Any], numbers: Any) -> NDArray[Any]
         np.add.at(total[name], which, rows[name])
     total["first"] = np.iinfo(np.uint32).max
     np.minimum.at(total["first"], which, rows["first"])
-    np.maximum.at(total["last"], which, rows["last"])
+    for name in ("last", "pc"):
+        np.maximum.at(total[name], which, rows[name])
     return total

@@ -27,7 +27,7 @@ from analysis.errors import LaunchError
 from analysis.sm import Streams
 from toolkit.launch.host_resources import available_cores
 from toolkit.sass.accesses import RecordedAccesses, recorded_accesses
-from toolkit.sass.atomics import Atomics, recorded_atomics
+from toolkit.sass.atomics import Atomics, recorded_atomics, recorded_stores
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.constant_pool import pool_of
 from toolkit.sass.core import binding as core
@@ -73,10 +73,10 @@ class Run:
     `accesses` are the accesses of each block to global memory, `requests` the first one of each
     instruction, in the block with the lowest index (`core.REQUEST`; of several runs the first has
     those of all). Each is None if not requested, `accesses` also if there were more than the bound
-    launch allows. `atomics` are the atomic operations on global memory, requested with the
-    accesses. `recorded` is what the warps of each worker executed. `origins` are those of the last
-    block, if they were followed. `work` holds the number of instructions of each block in
-    order (`core.WORK`), None if not requested.
+    launch allows. `atomics` and `stores` are the atomic operations on global memory and the stores
+    to it, requested with the accesses. `recorded` is what the warps of each worker executed.
+    `origins` are those of the last block, if they were followed. `work` holds the number of
+    instructions of each block in order (`core.WORK`), None if not requested.
     """
 
     counts: NDArray[Any]
@@ -84,6 +84,7 @@ class Run:
     first_unwritten: Fault | None
     accesses: RecordedAccesses | None = None
     atomics: Atomics | None = None
+    stores: Atomics | None = None
     recorded: Sequence[Recorded] = ()
     requests: NDArray[Any] | None = None
     printed: PrintedRecords = NOTHING_PRINTED
@@ -258,6 +259,7 @@ def _checked(
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         atomics=recorded_atomics(keepers) if bound.most_accesses else None,
+        stores=recorded_stores(keepers) if bound.most_accesses else None,
         recorded=tuple(Recorded(k, is_cut=bound.cuts) for k in keepers) if bound.most_steps else (),
         printed=printed_records(keepers),
         origins=origins_of(keepers[0], len(bound.lowered.program), len(bound.buffers))

@@ -43,7 +43,9 @@ SHARED = frozenset({"short_scoreboard", "mio_throttle"})
 #: Stall reasons of Nsight Compute that show what a cause is.
 WAITS_OF = {
     **dict.fromkeys((*WAITS_FOR_LOADS, Effect.UNCOALESCED, Effect.LOCAL_MEMORY), MEMORY),
-    **dict.fromkeys((Effect.ATOMICS, Effect.OTHER_BLOCKS), MEMORY | {"membar", "drain"}),
+    **dict.fromkeys(
+        (Effect.ATOMICS, Effect.STORES, Effect.OTHER_BLOCKS), MEMORY | {"membar", "drain"}
+    ),
     Effect.COPIES: MEMORY,
     **dict.fromkeys((Effect.SHARED_LATENCY, Effect.CONFLICTS), SHARED),
     Effect.CONSTANTS: SHARED | {"imc_miss"},

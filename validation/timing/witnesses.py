@@ -805,6 +805,105 @@ for n in (128 * 132, 128 * 33):
         n,
     )
 
+STORED = "stores that meet"
+for kernel in ("step_and_flag", "step_and_flag_of_block", "step_and_test"):
+    _add(
+        STORED,
+        kernel,
+        4 * MI // 256,
+        256,
+        lambda g: [
+            np.zeros(4 * MI + 2, f32),
+            _floats(g, 4 * MI + 2),
+            np.zeros(1, i32),
+            i32(4 * MI + 2),
+            f32(0.01),
+        ],
+    )
+for vertices, edges in ((MI, 4 * MI), (MI // 16, MI)):
+    _add(
+        STORED,
+        "level_of_edges",
+        1056,
+        256,
+        lambda g, v, e: [
+            np.zeros(v, i32),
+            np.where(np.arange(v) % 3, i32(-1), i32(3)),
+            _places(g, e, v),
+            _places(g, e, v),
+            np.zeros(1, np.uint8),
+            i32(e),
+        ],
+        vertices,
+        edges,
+        what=f"{edges} of {vertices}",
+    )
+for keys in (16, 256, 4096, 1 << 16):
+    _add(
+        STORED,
+        "last_of_key",
+        1056,
+        256,
+        lambda g, k: [np.zeros(k, i32), _places(g, 4 * MI, k), i32(4 * MI)],
+        keys,
+        what=f"{keys} keys",
+    )
+for limit in (0.9, 0.99, 0.9999):
+    _add(
+        STORED,
+        "find_any",
+        1056,
+        256,
+        lambda g, limit: [np.zeros(1, i32), _floats(g, 8 * MI), i32(8 * MI), f32(limit)],
+        limit,
+        what=f"above {limit}",
+    )
+_add(STORED, "mean_by_all", 4096, 256, lambda g: [np.zeros(1, f32), _floats(g, 64), i32(64)])
+_add(
+    STORED,
+    "mark_tiles",
+    8 * MI // 256,
+    256,
+    lambda g: [np.zeros(8192, np.uint8), _floats(g, 8 * MI), i32(8 * MI)],
+)
+for rows, width in ((8192, 768), (65_536, 64)):
+    _add(
+        STORED,
+        "last_row",
+        rows // 8,
+        256,
+        lambda g, r, w: [np.zeros(w, f32), _floats(g, r * w), i32(r), i32(w)],
+        rows,
+        width,
+        what=f"{rows} of {width}",
+    )
+
+TABLES = "sums into small tables"
+for rows in (16, 128, 512, 2048, 8192):
+    _add(
+        TABLES,
+        "add_rows",
+        MI // 16,
+        256,
+        lambda g, r: [
+            np.zeros(32 * r, f32),
+            _floats(g, 16 * MI),
+            _places(g, MI // 2, r),
+            i32(MI // 2),
+        ],
+        rows,
+        what=f"to {rows}",
+    )
+    _add(
+        TABLES,
+        "add_ones",
+        MI // 16,
+        256,
+        lambda g, r: [np.zeros(32 * r, i32), _places(g, MI // 2, r), i32(MI // 2)],
+        rows,
+        what=f"to {rows}",
+    )
+
 
 def measured(gpu: Gpu, row: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Medians of each launch with the row. Arrays are uploaded anew before each state of L2."""

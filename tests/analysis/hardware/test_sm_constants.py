@@ -38,6 +38,8 @@ LOOPS = {
 }
 FETCHES = RUN["constants"]["code_48_kib_all_sms_cycles"]["detail"]["cycles_by_warps_per_scheduler"]
 FROM_RECORDED = {
+    "store_s": (MEASURED["st_word_beside_loads_s"], 0.001),
+    "store_line_s": (MEASURED["st_line_beside_loads_s"], 0.001),
     "global_queue": (MEASURED["queue_global_loads_requests"], 0.02),
     "fetch_clocks": (FETCHES["1"], 0.03),
     "fetch_clocks_of_several": (FETCHES["2"], 0.03),

@@ -164,6 +164,7 @@ def test_counters_of_slow_paths_may_be_as_uncertain_as_a_narrow_interval(greates
         estimates=few,
         slow_paths=("a division",),
         atomics={},
+        stores={},
     )
     assert observed.is_sufficient == is_sufficient
 

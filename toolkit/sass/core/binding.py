@@ -63,9 +63,10 @@ WAS_READ, WAS_WRITTEN = 1, 2  # of an allocation
 # Sectors of a 128-byte line that a block reads or writes for the first time.
 ACCESS = dtype_of("u8 line block; u4 step; u2 warp; u1 mask kind")
 
-# Atomic operations on a line: requests, operations on parts of sectors and on whole ones, additions
-# of floats to each sector, and places of the first and the last among those of a warp (tally.h).
-ATOMIC_LINE = dtype_of("u8 line requests parts wholes additions[4]; u4 first last")
+# Atomic operations on a line, or stores: requests, operations on parts of sectors and on whole
+# ones, additions of floats to each sector, places of the first and the last among those of a warp,
+# and the number of the last instruction (tally.h).
+ATOMIC_LINE = dtype_of("u8 line requests parts wholes additions[4]; u4 first last pc unused")
 
 # Warp instructions that a block executed: of all its warps, and of the one that executed most.
 WORK = dtype_of("u8 executed longest")
@@ -177,7 +178,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_finished": ([c_void_p], c_uint64),
     "core_now": ([c_void_p], c_uint64),
     "core_accesses": ([c_void_p, POINTER(c_uint64 * 4)], c_void_p),
-    "core_atomics": ([c_void_p, POINTER(c_uint64), c_void_p], c_void_p),
+    "core_tally": ([c_void_p, c_uint32, POINTER(c_uint64), c_void_p], c_void_p),
     "core_take_stream": ([c_void_p], c_void_p),
     "core_free_stream": ([c_void_p], None),
     "core_printed": ([c_void_p, POINTER(c_uint64 * 2)], c_void_p),

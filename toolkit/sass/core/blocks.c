@@ -38,6 +38,7 @@ void take_up(Worker *c, Block *b) {
     c->turns = keeper ? keeper->own_turns : NULL;
     c->trace = keeper ? keeper->own_trace : NULL;
     c->tally = keeper ? keeper->own_tally : NULL;
+    c->stores = keeper ? keeper->own_stores : NULL;
     c->stream = keeper ? keeper->own_stream : NULL;
     c->printed = keeper ? keeper->own_printed : NULL;
     c->requests = keeper ? c->own_requests : NULL;

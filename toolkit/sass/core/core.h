@@ -340,7 +340,8 @@ struct Worker {
     Fault fault;
     Trace *trace;          /* of the keeper of the block in hand; NULL: nothing is noted */
     Stream *stream;        /* likewise; NULL: nothing is kept */
-    Tally *tally, *own_tally; /* likewise, of atomic operations */
+    Tally *tally, *own_tally;   /* likewise, of atomic operations */
+    Tally *stores, *own_stores; /* likewise, of stores */
     Trace *own_trace;
     Stream *own_stream;
     Request *requests, *own_requests; /* [length]: likewise; NULL: none are noted; `mask` 0: none was */

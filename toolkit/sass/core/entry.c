@@ -37,6 +37,7 @@ EXPORT void core_free_worker(Worker *c) {
     free_printed(c->own_printed);
     free_trace(c->own_trace);
     free_tally(c->own_tally);
+    free_tally(c->own_stores);
     free_stream(c->own_stream);
     free_origins(c->own_origins);
     free_checks(c->checks, c->launch->allocation_count);
@@ -57,7 +58,8 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
     int is_whole =
         ZEROS(c->own_turns, (size_t)launch->length + 1) && ZEROS(c->own_printed, 1) &&
         (!launch->most_accesses ||
-         ((c->own_trace = new_trace(launch->most_accesses)) && (c->own_tally = new_tally()))) &&
+         ((c->own_trace = new_trace(launch->most_accesses)) && (c->own_tally = new_tally(MOST_ATOMIC_LINES)) &&
+          (c->own_stores = new_tally(MOST_STORED_LINES)))) &&
         (!launch->most_steps || (c->own_stream = new_stream(launch->most_steps))) &&
         (!launch->notes_requests || ZEROS(c->own_requests, launch->length)) &&
         (!launch->follows || (c->own_origins = new_origins(launch, warps)));
@@ -129,10 +131,10 @@ EXPORT const TracedAccess *core_accesses(const Worker *c, u64 numbers[4]) {
     return t->accesses;
 }
 
-/* Atomic operations of the blocks so far, one entry per slot (free ones have no requests), and in
- * `others` those on further lines; NULL if they were not noted. */
-EXPORT const AtomicLine *core_atomics(const Worker *c, u64 *slots, AtomicLine *others) {
-    const Tally *t = c->own_tally;
+/* Atomic operations of the blocks so far, or their stores: one entry per slot (free ones have no requests),
+ * and in `others` those on further lines; NULL if they were not noted. */
+EXPORT const AtomicLine *core_tally(const Worker *c, u32 stores, u64 *slots, AtomicLine *others) {
+    const Tally *t = stores ? c->own_stores : c->own_tally;
     if (!t) return NULL;
     *slots = t->slots;
     *others = t->others;

@@ -11,11 +11,12 @@ void free_tally(Tally *t) {
     free(t->lines); free(t);
 }
 
-Tally *new_tally(void) {
+Tally *new_tally(u64 most) {
     Tally *t;
     if (!ZEROS(t, 1)) return NULL;
     if (ZEROS(t->lines, FIRST_ATOMIC_LINES)) {
         t->slots = FIRST_ATOMIC_LINES;
+        t->most = most;
         return t;
     }
     free_tally(t);
@@ -31,7 +32,7 @@ static AtomicLine *slot_of(AtomicLine *lines, u64 slots, u64 line) {
 /* Twice the slots, if that is allowed and there is memory. */
 static void grow_tally(Tally *t) {
     AtomicLine *larger;
-    if (t->slots >= 2 * MOST_ATOMIC_LINES || !ZEROS(larger, 2 * t->slots)) return;
+    if (t->slots >= 2 * t->most || !ZEROS(larger, 2 * t->slots)) return;
     for (u64 k = 0; k < t->slots; k++)
         if (t->lines[k].requests) *slot_of(larger, 2 * t->slots, t->lines[k].line) = t->lines[k];
     free(t->lines);
@@ -89,4 +90,16 @@ void tally_request(Tally *t, const u64 *a, u32 width, u32 m, u32 place, int adds
             tally_sector(line, a, width, same, adds_floats, is_double);
         }
     }
+}
+
+/* A request of the lanes in m to store to global memory, by instruction `pc`, if it is for one line alone. */
+void tally_stores(Tally *t, const u64 *a, u32 m, u32 pc) {
+    const u64 at = a[__builtin_ctz(m)] / LINE;
+    u32 sectors = 0;
+    if (LANE_BITS(a[l] / LINE != at) & m) return;
+    FOR_LANES_OF(m) sectors |= 1u << a[l] % LINE / SECTOR;
+    AtomicLine *line = line_of(t, at, 0);
+    line->requests++;
+    line->parts += popcount(sectors);
+    line->pc = pc;
 }

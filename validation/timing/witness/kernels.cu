@@ -767,3 +767,86 @@ EXPORT apply_settings(float *out, const float *in, int rows, int width) {
         }
     }
 }
+
+// Stores of many warps to one address, or to few of them.
+
+// A step of a relaxation, which says whether any value still moves.
+EXPORT step_and_flag(float *out, const float *in, int *moves, int n, float least) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x + 1;
+    if (i >= n - 1) return;
+    const float x = 0.5f * in[i] + 0.25f * (in[i - 1] + in[i + 1]);
+    out[i] = x;
+    if (fabsf(x - in[i]) > least) *moves = 1;
+}
+
+// The same with one store per block.
+EXPORT step_and_flag_of_block(float *out, const float *in, int *moves, int n, float least) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x + 1;
+    int own = 0;
+    if (i < n - 1) {
+        const float x = 0.5f * in[i] + 0.25f * (in[i - 1] + in[i + 1]);
+        out[i] = x;
+        own = fabsf(x - in[i]) > least;
+    }
+    if (__syncthreads_or(own) && threadIdx.x == 0) *moves = 1;
+}
+
+// The same with a test before the store.
+EXPORT step_and_test(float *out, const float *in, volatile int *moves, int n, float least) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x + 1;
+    if (i >= n - 1) return;
+    const float x = 0.5f * in[i] + 0.25f * (in[i - 1] + in[i + 1]);
+    out[i] = x;
+    if (fabsf(x - in[i]) > least && !*moves) *moves = 1;
+}
+
+// A level of a search over edges.
+EXPORT level_of_edges(int *next, const int *levels, const int *from, const int *to, unsigned char *changed, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        if (levels[from[i]] == 3 && levels[to[i]] < 0) {
+            next[to[i]] = 4;
+            *changed = 1;
+        }
+}
+
+// The last element with a key wins.
+EXPORT last_of_key(int *winner, const int *keys, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) winner[keys[i]] = i;
+}
+
+// Any place of a value above a limit.
+EXPORT find_any(int *place, const float *in, int n, float limit) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        if (in[i] > limit) *place = i;
+}
+
+// Every thread stores the result that all of them have.
+EXPORT mean_by_all(float *mean, const float *in, int n) {
+    float sum = 0;
+    for (int k = 0; k < n; k++) sum += in[k];
+    *mean = sum / n;
+}
+
+// A flag for each tile of 1024 elements.
+EXPORT mark_tiles(unsigned char *active, const float *in, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && in[i] > 0.25f) active[i / 1024] = 1;
+}
+
+// A warp per row: the last row remains.
+EXPORT last_row(float *out, const float *in, int rows, int width) {
+    const int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (row < rows)
+        for (int i = threadIdx.x % 32; i < width; i += 32) out[i] = in[row * width + i];
+}
+
+// A warp per row of 32 values, which are added to a row of a table.
+EXPORT add_rows(float *table, const float *in, const int *row_of, int n) {
+    const int warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (warp < n) atomicAdd(&table[row_of[warp] * 32 + lane], in[warp * 32 + lane]);
+}
+
+EXPORT add_ones(int *table, const int *row_of, int n) {
+    const int warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (warp < n) atomicAdd(&table[row_of[warp] * 32 + lane], 1);
+}
