@@ -228,7 +228,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "BACK_TO_BACK": Evidence(
             kind="not measured",
             source="1,000 taps, 840 µs on an H200, are predicted at 722, 721, 721, 163 and 159 µs "
-            "with 0, 2, 3, 4 and 8; 128 polynomials, 284 µs, at 719, 585, 521 (519 while hits of other warps counted), 454 and 432",
+            "with 0, 2, 3, 4 and 8; 128 polynomials, 284 µs, at 719, 585, 521, 454 and 432",
         ),
     },
     f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
