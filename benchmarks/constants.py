@@ -271,6 +271,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "NOBODY": _LAYOUT,
         "MOST_CLASSES FIRST_LOOKED_AT": _ENOUGH,
     },
+    "toolkit/sass/atomics.py": {
+        "FEW_LINES LEAST_STORES": technical(
+            "bound the lines that a tally keeps; far below the 1,024 stores from which a line counts"
+        )
+    },
     "toolkit/sass/origins.py": {"SAME BLOCK_INDEX DATA": _LAYOUT},
     "toolkit/sass/regions.py": {
         "OF_PREDICATE ALL_SHARED ALL_LOCAL ALL_LANES _ALL_PREDICATES": _LAYOUT,

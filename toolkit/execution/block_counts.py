@@ -176,7 +176,7 @@ class RecordedCounts(LaunchCounts):
             stand_in = self.observed.stand_in[list(replay.blocks)]
             replay = replace(replay, blocks=tuple(stand_in.tolist()))
         try:
-            streams = self._streams(bound, replay.blocks)
+            streams = _streams(bound, replay.blocks, self.again)
         except UnavailableError:
             if bound.blocks_meet or self.work is None or bound.cluster_blocks > 1:
                 raise
@@ -210,26 +210,30 @@ class RecordedCounts(LaunchCounts):
             return streams_of(self._side_by_side(kernel, residence), blocks)
         return None
 
-    def _streams(self, bound: BoundLaunch, blocks: Sequence[int]) -> Streams:
-        """Streams of `blocks`. If these wait for other blocks, all blocks are executed.
-
-        So they are if a few blocks take too much work out of a queue, which all blocks share.
-        """
-        takes_all = False
-        try:
-            return streams_of(bound, blocks)
-        except UnavailableError:
-            if not bound.blocks_meet:
-                raise
-            takes_all = True
-        except FaultError as error:
-            if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
-                raise
-        launch = replace(self.again(), at_once=takes_all)
-        return streams_of(launch, blocks, others=range(bound.geometry.blocks))
-
     def unchecked(self, blocks: int) -> Iterator[str]:
         yield from unchecked_blocks(blocks - self.blocks)
+
+
+def _streams(
+    bound: BoundLaunch, blocks: Sequence[int], again: Callable[[], BoundLaunch]
+) -> Streams:
+    """Streams of `blocks` of a bound launch; `again` binds it anew.
+
+    If the blocks wait for other blocks, all blocks are executed.
+    So they are if a few blocks take too much work out of a queue, which all blocks share.
+    """
+    takes_all = False
+    try:
+        return streams_of(bound, blocks)
+    except UnavailableError:
+        if not bound.blocks_meet:
+            raise
+        takes_all = True
+    except FaultError as error:
+        if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
+            raise
+    launch = replace(again(), at_once=takes_all)
+    return streams_of(launch, blocks, others=range(bound.geometry.blocks))
 
 
 def unchecked_blocks(left: int) -> Iterator[str]:
