@@ -273,7 +273,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/sass/atomics.py": {
         "FEW_LINES LEAST_STORES": technical(
-            "bound the lines that a tally keeps; far below the 1,024 stores from which a line counts"
+            "bound the lines of a tally; far below the 1,024 stores from which a line counts"
         )
     },
     "toolkit/sass/origins.py": {"SAME BLOCK_INDEX DATA": _LAYOUT},
