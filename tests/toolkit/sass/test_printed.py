@@ -110,7 +110,9 @@ extern "C" __global__ void tell(const float *x, char *name) {
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
 def test_a_kernel_prints_block_after_block(arch):
     x, name = np.array([1.5, -2], np.float32), np.frombuffer(b"ab\0", np.int8)
-    execution = simulate(PRINTS, grid=3, block=2, arguments=[x, name], arch=arch, predict=False)
+    launch = {"grid": 3, "block": 2, "arguments": [x, name]}
+    # one worker: blocks race for `name`, so that only their order decides what the first prints
+    execution = simulate(PRINTS, arch=arch, predict=False, workers=1, **launch)
     expected = [
         f"{thread} of block {block}: {x[thread]:5.2f} {1 << 33 + thread} ok {'az'[block > 0]}b"
         for block in range(3)
