@@ -28,7 +28,7 @@ from toolkit.launch.host_code import Extent
 from toolkit.launch.proposed import Proposed, Size, SourceLaunches
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import is_machine_code, read_source
-from toolkit.machine_code.signature import Declared, kernel_names, signature
+from toolkit.machine_code.signature import Declared, kernel_names, signature, unqualified
 from toolkit.rungs.names import is_name
 from toolkit.store.watched_files import folders_of
 
@@ -137,7 +137,7 @@ def _is_complete(launch: KernelOptions, text: str) -> bool:
         return False
     names = kernel_names(text)
     kernel = launch.kernel
-    plain = kernel.partition("<")[0].rpartition("::")[2].strip() if kernel else None
+    plain = unqualified(kernel) if kernel else None
     if (plain is None and len(names) != 1) or (plain is not None and plain not in names):
         return False
     if "<" not in (kernel or "") and re.search(r"\btemplate\s*<", text):

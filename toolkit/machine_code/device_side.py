@@ -30,6 +30,7 @@ from toolkit.machine_code.host_macros import (
 )
 from toolkit.machine_code.include_paths import in_folders_of_cuda, is_of_host
 from toolkit.machine_code.left_out import NOT_FOUND, ItemKind, LeftOut
+from toolkit.machine_code.signature import unqualified
 from toolkit.machine_code.source_items import (
     Item,
     blanked,
@@ -147,7 +148,7 @@ class DeviceSide:
             if item.kind in (ItemKind.FUNCTION, ItemKind.OTHER)
             and (b"__global__" in item.words or item.words & macros)
         ]
-        name = (self.kernel or "").partition("<")[0].rpartition("::")[2].strip().encode()
+        name = unqualified(self.kernel or "").encode()
         named = [item for item in kernels if name in item.names]
         return named or kernels
 

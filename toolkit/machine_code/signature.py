@@ -150,12 +150,17 @@ def _statement(text: str) -> str | None:
     return None
 
 
+def unqualified(kernel: str) -> str:
+    """Name of a kernel without template arguments and namespaces."""
+    return kernel.partition("<")[0].rpartition("::")[2].strip()
+
+
 def signature(source: str, kernel: str) -> tuple[Declared, ...] | None:
     """The parameters of `kernel` ("scale" or "ns::gemm<128, 64>") as `source` declares them.
 
     None where the source does not hold it, or holds different ones of that name.
     """
-    name = kernel.partition("<")[0].rpartition("::")[2].strip()
+    name = unqualified(kernel)
     found = {parameters for found_name, parameters in _kernels(source) if found_name == name}
     return found.pop() if len(found) == 1 else None
 

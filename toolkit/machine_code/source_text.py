@@ -19,7 +19,7 @@ from toolkit.machine_code.instruction import SourceLine
 from toolkit.machine_code.kernel import Kernel, KernelParameter
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.line_table import TableFile, files_of_table
-from toolkit.machine_code.signature import Declared, signature
+from toolkit.machine_code.signature import Declared, signature, unqualified
 from toolkit.store.user_files import read_file
 
 MOST_FILES = 100_000  # names that are looked at in one folder and the folders in it
@@ -113,7 +113,7 @@ def _outermost(line: SourceLine) -> SourceLine:
 def _found(
     file: TableFile, kernel: Kernel, folders: Sequence[Path], origin: Path | None
 ) -> _Found | None:
-    word = plain_name(kernel.symbol).partition("<")[0].rpartition("::")[2]
+    word = unqualified(plain_name(kernel.symbol))
     for path in _places(file, folders, origin):
         with suppress(OSError, ValueError):  # UnicodeDecodeError is a ValueError
             content = read_file(path)

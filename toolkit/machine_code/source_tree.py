@@ -13,6 +13,8 @@ from functools import cached_property
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
 
+from toolkit.machine_code.signature import unqualified
+
 CUDA = Language(tree_sitter_cuda.language())
 # What the grammar does not know: some attributes, and pragmas inside functions
 UNKNOWN = re.compile(
@@ -258,7 +260,7 @@ def parsed(text: str, kernel: str, defines: Mapping[str, object]) -> KernelSourc
     not know is left out of the tree.
     """
     content, root = text.encode(), tree_of(text)
-    name = kernel.partition("<")[0].rpartition("::")[2].strip()
+    name = unqualified(kernel)
     found = [
         one for one in walk(root) if one.type == "function_definition" and _name(one) == name
     ]  # `__global__` may be part of a macro
