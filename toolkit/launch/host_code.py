@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from tree_sitter import Node
 
+from reports import text as words
 from toolkit.launch.host_arrays import Arrays
 from toolkit.launch.host_calls import MOST_CALLERS, HostCalls, declared_part, deduced
 from toolkit.launch.host_nodes import (
@@ -76,6 +77,7 @@ class HostLaunch:
     #: the parameters as the kernel declares them, with plain types where they are known
     parameters: tuple[Declared, ...] | None
     assumed: tuple[str, ...] = ()  #: what was assumed to know these values, in words
+    empty: tuple[str, ...] = ()  #: a grid or block that is known and has a size below 1
 
     @property
     def unknown(self) -> int:
@@ -85,6 +87,13 @@ class HostLaunch:
             one.value is None and one.struct is None and one.bytes is None for one in self.arguments
         ]
         return sum(one is None for one in facts) + sum(of_arguments)
+
+    @property
+    def why_open(self) -> str:
+        """What keeps facts from being known, in words."""
+        if self.empty:
+            return f"{words.listing(self.empty)} (sizes must be at least 1)"
+        return "values that are known only at run time"
 
 
 @dataclass(frozen=True)
@@ -165,9 +174,12 @@ class _Reading:
         assert call.launch is not None, "it is one"
         kernel = self.code.kernel_of(call)
         configuration = without_comments(call.launch)
-        grid, block = (
-            self._extent(configuration[k]) if k < len(configuration) else None for k in (0, 1)
-        )
+        read = {
+            name: self._extent(node)
+            for name, node in zip(("grid", "block"), configuration, strict=False)
+        }
+        sizes = {name: one for name, one in read.items() if one is not None and min(one) >= 1}
+        empty = {name: one for name, one in read.items() if one is not None and name not in sizes}
         shared = self._number(configuration[2]) if len(configuration) > 2 else Number(0, "i32")
         templates = self._templates
         return HostLaunch(
@@ -175,8 +187,9 @@ class _Reading:
             line=call.node.start_point[0] + 1,
             kernel=kernel,
             name=self._name(kernel, templates),
-            grid=grid,
-            block=block,
+            grid=sizes.get("grid"),
+            block=sizes.get("block"),
+            empty=tuple(f"{name} {','.join(map(str, one))}" for name, one in empty.items()),
             shared_bytes=int(shared.value) if shared is not None else None,
             arguments=tuple(map(self._argument, [*self._arguments, *self._defaults])),
             parameters=self._parameters,
@@ -223,10 +236,9 @@ class _Reading:
 
     def _extent(self, node: Node) -> Extent | None:
         try:
-            extents = self._evaluator.dim3(node, self.call.place, self.frame).extents
+            return self._evaluator.dim3(node, self.call.place, self.frame).extents
         except UnknownValueError:
             return None
-        return extents if min(extents) >= 1 else None
 
     def _number(self, node: Node, frame: Frame | None = None) -> Number | None:
         try:

@@ -22,7 +22,7 @@ from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_para
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_unit import host_unit
 from toolkit.machine_code.kernel_names import TEMPLATES, numbered, same_kernel
-from toolkit.machine_code.signature import Declared, kernel_names, signature
+from toolkit.machine_code.signature import Declared, kernel_names, signature, unqualified
 
 ANY_VALUE = 1024  # of a scalar that is not known yet, to see what follows from it
 _KINDS = {"int": "i", "uint": "u", "float": "f"}
@@ -141,8 +141,7 @@ class Proposed:
         """Return the reason why facts are not known, as text."""
         kernel = f" {self.kernel}" if self.kernel else ""
         if self.launch:
-            line = self.launch.line
-            return f"line {line} launches{kernel} with values that are known only at run time"
+            return f"line {self.launch.line} launches{kernel} with {self.launch.why_open}"
         left = ", which stands in a part that an #if leaves out" if self.is_left_out else ""
         return f"no host code launches{kernel or ' a kernel'}{left}"
 
@@ -244,19 +243,19 @@ class SourceLaunches:
         return self._instantiated(kernel)
 
     def _elsewhere(self, kernel: str | None) -> str:
-        plain = kernel.partition("<")[0].rpartition("::")[2].strip() if kernel else ""
+        plain = unqualified(kernel) if kernel else ""
         named = plain if plain.isidentifier() else None
         found = self.folder and where_kernels_are(self.text, self.folder, self.folders, named)
         return found or "it has no __global__ function, nor have its headers"
 
     def _instantiated(self, kernel: str) -> str:
-        name = kernel.partition("<")[0].rpartition("::")[2].strip()
+        name = unqualified(kernel)
         if any(same_kernel(kernel, one) for one in self.kernels) or "<" in kernel:
-            known = {one.partition("<")[0].rpartition("::")[2] for one in self.kernels}
+            known = {unqualified(one) for one in self.kernels}
             if known and name not in known and not self.may_hold_more:
                 raise UnknownNameError("kernel", kernel, self.kernels)
             return kernel
-        same = [one for one in self.kernels if one.partition("<")[0].rpartition("::")[2] == name]
+        same = [one for one in self.kernels if unqualified(one) == name]
         if not same:
             if self.kernels and not self.may_hold_more and not kernel.startswith("_Z"):
                 raise UnknownNameError("kernel", kernel, self.kernels)
@@ -311,16 +310,16 @@ class SourceLaunches:
             ]
             return min(found, key=_open, default=None)
 
-        strictly = self.code.launches(values, _plain(kernel)) if values else self.launches
+        name = unqualified(kernel) if kernel else None
+        strictly = self.code.launches(values, name) if values else self.launches
         own = self._of_kernel(strictly, kernel, line)
         best = best_of(own)
         if best is None:
             one = self._of(None, kernel, declared, positions, grid, block, shared_bytes)
-            name = _plain(kernel)
             is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
             return replace(one, is_left_out=is_left_out)
         if best.is_open(best.guessable):
-            assuming = self.code.launches(values, _plain(kernel), assuming=True)
+            assuming = self.code.launches(values, name, assuming=True)
             known = best_of(self._of_kernel(assuming, kernel, line))
             if known is not None and not known.is_open(known.guessable):
                 best = known
@@ -347,7 +346,7 @@ class SourceLaunches:
             return True
         if launch.name is not None and "<" in kernel:
             return same_kernel(launch.name, kernel)
-        return launch.kernel == kernel.partition("<")[0].rpartition("::")[2]
+        return launch.kernel == unqualified(kernel)
 
     def declared(self, kernel: str | None) -> tuple[Declared, ...] | None:
         """The parameters, with plain types where a launch or the name tells them."""
@@ -359,7 +358,7 @@ class SourceLaunches:
         known = [one.parameters for one in launches if one.parameters is not None]
         if known:
             return known[0]
-        name = kernel.partition("<")[0].rpartition("::")[2].strip()
+        name = unqualified(kernel)
         functions = [x for x in self.code.unit.functions.get(name, ()) if x.is_kernel]
         if len(functions) == 1:
             texts = [x.strip() for x in kernel.partition("<")[2].rstrip("> ").split(",")]
@@ -414,14 +413,9 @@ class SourceLaunches:
         )
 
 
-def _plain(kernel: str | None) -> str | None:
-    """Name of a kernel without template arguments and namespaces."""
-    return kernel.partition("<")[0].rpartition("::")[2].strip() if kernel else None
-
-
 def _template(code: HostCode, kernel: str) -> str:
     """Say how to name a template, with the parameters that it declares."""
-    name = kernel.partition("<")[0].rpartition("::")[2].strip()
+    name = unqualified(kernel)
     functions = code.unit.functions.get(name, ())
     declared = [one.templates for one in functions if one.templates]
     if not declared:

@@ -89,6 +89,14 @@ def test_values_of_run_time_are_asked_for_in_one_line():
     )
 
 
+def test_a_grid_without_blocks_is_said():
+    write("tiles.cu", SCALE.replace("SIZE", "1000").replace("(n + BLOCK - 1) / BLOCK", "n / BLOCK"))
+    assert refused("simulate tiles.cu -a n=16 --launch 13") == (
+        "tiles.cu: line 13 launches scale<float, 3> with grid 0,1,1 (sizes must be at least 1): "
+        "give grid: python -m toolkit simulate tiles.cu --launch 13 -a n=16 -g ?"
+    )
+
+
 def test_a_run_without_arguments_is_assumed_where_it_says_all():
     write("default.cu", SCALE.replace("SIZE", "argc > 1 ? atoi(argv[1]) : 300"))
     found = lines(f"simulate default.cu {QUICK}")
