@@ -59,10 +59,9 @@ from toolkit.machine_code.left_out import summary
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import chosen_seed
-from toolkit.sass import check as watch
-from toolkit.sass import machine
+from toolkit.sass import checker, machine
 from toolkit.sass.bound_launch import BoundLaunch
-from toolkit.sass.check import Raw, run_watched, watched
+from toolkit.sass.checker import Raw, run_checked, with_checks
 from toolkit.sass.faults import describe_unaccessed
 from toolkit.sass.machine import FaultError
 from toolkit.sass.module_variables import describe_unset
@@ -201,7 +200,7 @@ def check(
         translated, bound, _ = prepared(cubin, geometry, given, setup=request.setup)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, given, unwritten)
-        if lack := shortage(watch.memory_bytes(watched(translated, bound, names))):
+        if lack := shortage(checker.memory_bytes(with_checks(translated, bound, names))):
             raise LaunchError(f"{cubin.name}: a check takes up to {lack}: take a smaller launch")
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
             announce(_estimated(translated, bound, chosen, names))
@@ -216,8 +215,8 @@ def _estimated(
     """Estimated time of a check of some blocks, from a few of them."""
 
     def execute(few: Sequence[int], most: int) -> None:
-        launch = watched(translated, bound, unwritten)
-        if fault := run_watched(launch, few, max_instructions=most).fault:
+        launch = with_checks(translated, bound, unwritten)
+        if fault := run_checked(launch, few, max_instructions=most).fault:
             raise FaultError(fault)
 
     return estimated(execute, bound, blocks, 1, waits=bound.blocks_meet)
@@ -239,17 +238,17 @@ def _check(
     loop.
     """
     progress = FinishedBlocks(of=len(blocks), advance=advance)
-    follows = watch.follows_shared_memory(translated)
-    in_cluster = watch.follows_clusters(translated)
-    launch = watched(translated, bound, unwritten)
-    raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=progress.add)
+    follows = checker.follows_shared_memory(translated)
+    in_cluster = checker.follows_clusters(translated)
+    launch = with_checks(translated, bound, unwritten)
+    raw = run_checked(launch, blocks, max_instructions=max_instructions, advance=progress.add)
     words = ProductWording(translated, bound)
     rows = [row for row in raw.findings if words.is_mistake(row)]
     shuffles = [row for row in rows if row["kind"] in UNDEFINED_SHUFFLES]
     if (
         shuffles
         and raw.fault is None
-        and not watch.undefined_values_matter(launch, blocks, max_instructions=max_instructions)
+        and not checker.undefined_values_matter(launch, blocks, max_instructions=max_instructions)
     ):
         rows = [row for row in rows if row["kind"] not in UNDEFINED_SHUFFLES]
     findings = folded(map(words.finding, rows))
@@ -312,14 +311,14 @@ def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
             "findings may be a consequence"
         )
     if _outlives_its_faults(raw):
-        limit = f"its limit of instructions (at most {watch.AFTERLIFE:,}, counted by warps)"
+        limit = f"its limit of instructions (at most {checker.AFTERLIFE:,}, counted by warps)"
         yield f"after the first of them the kernel did not end within {limit}: {unchecked}"
     elif raw.fault is not None:
         yield f"the kernel was stopped there: {unchecked}"
     if not raw.is_complete:
         yield (
             f"there are more findings than are listed (memcheck stops after "
-            f"{watch.MOST_FAULTS}): fix these first"
+            f"{checker.MOST_FAULTS}): fix these first"
         )
     if in_cluster:
         yield (
