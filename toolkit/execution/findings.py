@@ -10,6 +10,7 @@ from analysis.errors import LaunchError
 from toolkit.machine_code.instruction import Instruction
 from toolkit.sass import checker, machine
 from toolkit.sass.bound_launch import BoundLaunch
+from toolkit.sass.control_flow import ControlFlow
 from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.faults import coordinates, describe
 from toolkit.sass.translate import Translated
@@ -165,6 +166,7 @@ class Wording:
 
     def __init__(self, translated: Translated, bound: BoundLaunch) -> None:
         self._translated, self._bound = translated, bound
+        self._control = ControlFlow(translated.kernel.instructions)
 
     def is_mistake(self, row: Any) -> bool:
         """False if the absent lane exited before it could reach a barrier or a warp operation.
@@ -184,7 +186,7 @@ class Wording:
             return False
         if left == checker.NOBODY and kind == checker.DIVERGENT_WARP:
             return code[pc].address not in self._translated.kernel.warp_operations
-        return left == checker.NOBODY or checker.goes_past(code, pc, left)
+        return left == checker.NOBODY or self._control.always_bypasses(pc, left)
 
     def finding(self, row: Any) -> Finding:
         kind = int(row["kind"])
