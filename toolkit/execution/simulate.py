@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.argument_types import checked
 from analysis.comparison.accuracy import device_of
-from analysis.devices import Device, find_device, with_clock
+from analysis.devices import Device, find_device
 from analysis.errors import InputError, ShapeError
 from analysis.geometry import WARP_SIZE
 from analysis.l2_state import DEFAULT_L2, l2_state
@@ -42,7 +42,7 @@ from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload, check_seed, chosen_seed
 from toolkit.sass.core import binding as core
-from toolkit.store.constants_file import with_constants
+from toolkit.store.constants_file import predicting_with
 
 
 def check_simulator() -> None:
@@ -292,10 +292,8 @@ def _on_a_device(
             raise InputError(
                 f"{what} for a predicted time, and no device of {arch} is known: name one"
             )
-    if device is not None and constants is not None:
-        device = with_constants(device, constants)
-    if device is not None and clock is not None:
-        device = with_clock(device, clock)
+    if device is not None:
+        device = predicting_with(device, constants, clock)
     return replace(simulator, device=device)
 
 
