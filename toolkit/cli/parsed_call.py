@@ -1,4 +1,4 @@
-"""A launch as the options of `simulate` ask for it: text in, a checked call, its execution."""
+"""The call that the options of a launch mean: texts in, a checked `Call` out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from analysis.devices import Device, with_clock
+from analysis.devices import Device
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.l2_state import DEFAULT_L2
@@ -18,8 +18,8 @@ from toolkit.cli.argument_syntax import (
     make_arguments,
     parse_arguments,
 )
-from toolkit.cli.asked_launch import AskedOptions, extent_of, open_sizes
 from toolkit.cli.call import Call
+from toolkit.cli.completed_options import CompletedOptions, extent_of, open_sizes
 from toolkit.cli.launch_source import (
     defines_of,
     inputs_of,
@@ -41,17 +41,14 @@ from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
-from toolkit.store.constants_file import with_constants
+from toolkit.store.constants_file import predicting_with
 from toolkit.store.user_files import check_writable, same_file
-
-if TYPE_CHECKING:
-    pass
 
 Extent = tuple[int, int, int]
 
 
 def call_of(
-    asked: AskedOptions,
+    options: CompletedOptions,
     compiled: Future[Source],
     saves: Sequence[str] = (),
     here: Device | None = None,
@@ -60,34 +57,34 @@ def call_of(
 
     `compiled` is its source (`compiled_beside`). Raises as `parse_call` does.
     """
-    if all(one is not None for one in asked.arguments):
-        call = parse_call(asked.launch, saves, here)
-        return replace(call, notes=asked.notes, doubts=asked.doubts)
-    declared = asked.declared or ()
-    known = [k for k, one in enumerate(asked.arguments) if one is not None]
-    texts = [asked.arguments[k] or "" for k in known]
+    if all(one is not None for one in options.arguments):
+        call = parse_call(options.launch, saves, here)
+        return replace(call, notes=options.notes, doubts=options.doubts)
+    declared = options.declared or ()
+    known = [k for k, one in enumerate(options.arguments) if one is not None]
+    texts = [options.arguments[k] or "" for k in known]
     parsed = parse_arguments(texts, [declared[k] for k in known])
-    trial = replace(asked.launch, arguments=[])
-    kernel = parse_call(trial, (), here)._kernel(compiled)
-    arguments: list[Argument | None] = [None] * len(asked.arguments)
-    seed = chosen_seed(asked.launch.seed)
+    trial = replace(options.launch, arguments=[])
+    kernel = parse_call(trial, (), here).machine_code(compiled)
+    arguments: list[Argument | None] = [None] * len(options.arguments)
+    seed = chosen_seed(options.launch.seed)
     for k, one in zip(known, make_arguments(parsed, seed=seed), strict=True):
         arguments[k] = one
     geometry = Geometry(
-        grid=extent_of("--grid", asked.launch.grid or ""),
-        block=extent_of("--block", asked.launch.block or ""),
-        dynamic_shared_bytes=asked.launch.shared or 0,
+        grid=extent_of("--grid", options.launch.grid or ""),
+        block=extent_of("--block", options.launch.block or ""),
+        dynamic_shared_bytes=options.launch.shared or 0,
     )
     found = guessed_arrays(
-        kernel, geometry, arguments, declared, lambda why, needed: open_sizes(asked, why, needed)
+        kernel, geometry, arguments, declared, lambda why, needed: open_sizes(options, why, needed)
     )
     written = [
-        str(found.sizes[k]) if text is None else text for k, text in enumerate(asked.arguments)
+        str(found.sizes[k]) if text is None else text for k, text in enumerate(options.arguments)
     ]
     return replace(
-        parse_call(replace(asked.launch, arguments=written), saves, here),
-        notes=(*asked.notes, found.note),
-        doubts=(*asked.doubts, SIZES_GUESSED),
+        parse_call(replace(options.launch, arguments=written), saves, here),
+        notes=(*options.notes, found.note),
+        doubts=(*options.doubts, SIZES_GUESSED),
     )
 
 
@@ -101,22 +98,15 @@ def parse_call(
     code = machine_code_of(launch, here)
     arch, device = target_of(launch, here, code)
     predicts = launch if isinstance(launch, PredictOptions) else None
-    constants = predicts.constants if predicts is not None else None
-    if constants is not None:
-        if device is None:
+    constants, clock = (predicts.constants, predicts.clock) if predicts else (None, None)
+    for option, given in (("--constants", constants), ("--clock", clock)):
+        if given is not None and device is None:
             raise InputError(
-                f"--constants: no device of {arch} is known, so no time is predicted: name a "
+                f"{option}: no device of {arch} is known, so no time is predicted: name a "
                 "device with --device"
             )
-        device = with_constants(device, constants)
-    clock = predicts.clock if predicts is not None else None
-    if clock is not None:
-        if device is None:
-            raise InputError(
-                f"--clock: no device of {arch} is known, so no time is predicted: name a "
-                "device with --device"
-            )
-        device = with_clock(device, clock)
+    if device is not None:
+        device = predicting_with(device, constants, clock)
     arguments = launch.arguments or ()
     common: dict[str, Any] = {
         "arch": arch,
