@@ -26,7 +26,7 @@ from toolkit.cli.argument_syntax import (
     make_arguments,
 )
 from toolkit.cli.settings import make_settings
-from toolkit.execution.block_plan import Blocks
+from toolkit.execution.representatives import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import (

@@ -30,7 +30,6 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from analysis.records.launch import COMPILER
 from reports import text
-from toolkit.execution.block_plan import PERIOD, Blocks, limited
 from toolkit.execution.completed_request import completed
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
 from toolkit.execution.findings import (
@@ -44,7 +43,7 @@ from toolkit.execution.findings import (
 from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
 from toolkit.execution.limits import check_limits
 from toolkit.execution.product_findings import ProductWording
-from toolkit.execution.representatives import regions
+from toolkit.execution.representatives import PERIOD, Blocks, limited, regions
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
 from toolkit.frontends.front_end import Grid
 from toolkit.launch.heap import HEAP_BYTES

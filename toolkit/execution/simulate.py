@@ -16,9 +16,9 @@ from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
 from analysis.records.launch import COMPILER
 from analysis.timing.predicted import Explanation
-from toolkit.execution.block_plan import Blocks
 from toolkit.execution.completed_request import completed
 from toolkit.execution.launch_request import LaunchRequest
+from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulator import (

@@ -24,7 +24,6 @@ from toolkit.execution.block_counts import (
     RecordedCounts,
     counted_blocks,
 )
-from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.launch_time import (
     counted_execution,
@@ -32,6 +31,7 @@ from toolkit.execution.launch_time import (
     unmodelled_execution,
 )
 from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
+from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import check_cooperative, most_resident, residence_of
 from toolkit.launch.checks import (
     check_arguments,
