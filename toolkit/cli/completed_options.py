@@ -25,7 +25,7 @@ from toolkit.cli.typed_numbers import TYPES, is_number, is_type, type_name
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent
-from toolkit.launch.proposed import Proposed, Size, SourceLaunches
+from toolkit.launch.proposed import Proposed, Size, SourceLaunches, extent_text
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import is_machine_code, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature, unqualified
@@ -286,8 +286,8 @@ def _filled(
     filled = replace(
         launch,
         kernel=proposed.kernel,
-        grid=launch.grid or _joined(proposed.grid),
-        block=launch.block or _joined(proposed.block),
+        grid=launch.grid or extent_text(proposed.grid),
+        block=launch.block or extent_text(proposed.block),
         shared=proposed.shared_bytes,
         launch_line=None,
         arguments=[one for one in arguments if one is not None],
@@ -310,12 +310,6 @@ def _written(one: np.generic | Size) -> str:
     if isinstance(one, np.void):
         return "struct:" + ",".join(_written(one[name]) for name in one.dtype.names or ())
     return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else one}"
-
-
-def _joined(extent: Sequence[int]) -> str:
-    while len(extent) > 1 and extent[-1] == 1:
-        extent = extent[:-1]
-    return ",".join(map(str, extent))
 
 
 # What is open.

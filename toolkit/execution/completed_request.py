@@ -112,6 +112,7 @@ def _filled(
         )
     assert proposed.grid is not None, "it is refused"
     assert proposed.block is not None, "it is refused"
+    assert proposed.shared_bytes is not None, "it is refused"
     by_position = {k: x for k, x in given.items() if isinstance(k, int)}
     arguments: list[Argument | None] = [
         _random(one, seed, position) if isinstance(one, Size) else one

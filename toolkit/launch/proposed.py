@@ -48,8 +48,18 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
+class GivenLaunch:
+    """What the caller says of a launch: positions of arguments, and sizes that are not None."""
+
+    positions: set[int]
+    grid: Extent | None
+    block: Extent | None
+    shared_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Proposed:
-    """A launch, as far as it is known.
+    """A launch, as far as it is known: sizes that nobody says are None.
 
     `arguments` has what host code says of the parameters that the caller leaves open, by position;
     `missing` are the positions that neither says, `implied` those that follow from other missing
@@ -61,7 +71,7 @@ class Proposed:
     declared: tuple[Declared, ...] | None
     grid: Extent | None
     block: Extent | None
-    shared_bytes: int
+    shared_bytes: int | None
     arguments: Mapping[int, Proposal]
     missing: tuple[int, ...]
     implied: frozenset[int | str]
@@ -114,8 +124,7 @@ class Proposed:
 
     def is_open(self, guessed: Container[int]) -> bool:
         """True if nobody says a fact of the launch, but for the sizes of `guessed` arrays."""
-        is_known = self.grid is not None and self.block is not None and self.shared_bytes >= 0
-        return not is_known or bool(self.open_facts(guessed))
+        return None in (self.grid, self.block, self.shared_bytes) or bool(self.open_facts(guessed))
 
     def open_facts(self, guessed: Container[int]) -> dict[int | str, str]:
         """Return the facts that nobody says and nothing implies, by position or name, in words.
@@ -126,7 +135,7 @@ class Proposed:
         facts = (
             ("grid", self.grid is None),
             ("block", self.block is None),
-            ("shared", self.shared_bytes < 0),
+            ("shared", self.shared_bytes is None),
         )
         names = {"shared": "bytes of shared memory"}
         for fact, is_open in facts:
@@ -301,13 +310,15 @@ class SourceLaunches:
             for name, value in scalars.items()
             if name is not None and value.dtype.kind in "iufb"
         }
-        positions = {names.index(k) if isinstance(k, str) else k for k in given}
+        caller = GivenLaunch(
+            positions={names.index(k) if isinstance(k, str) else k for k in given},
+            grid=grid,
+            block=block,
+            shared_bytes=shared_bytes,
+        )
 
         def best_of(launches: Sequence[HostLaunch]) -> Proposed | None:
-            found = [
-                self._of(one, kernel, declared, positions, grid, block, shared_bytes)
-                for one in launches
-            ]
+            found = [self._of(one, kernel, declared, caller) for one in launches]
             return min(found, key=_open, default=None)
 
         name = unqualified(kernel) if kernel else None
@@ -315,7 +326,7 @@ class SourceLaunches:
         own = self._of_kernel(strictly, kernel, line)
         best = best_of(own)
         if best is None:
-            one = self._of(None, kernel, declared, positions, grid, block, shared_bytes)
+            one = self._of(None, kernel, declared, caller)
             is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
             return replace(one, is_left_out=is_left_out)
         if best.is_open(best.guessable):
@@ -371,14 +382,13 @@ class SourceLaunches:
         launch: HostLaunch | None,
         kernel: str | None,
         declared: tuple[Declared, ...] | None,
-        given: set[int],
-        grid: Extent | None,
-        block: Extent | None,
-        shared_bytes: int | None,
+        given: GivenLaunch,
     ) -> Proposed:
+        """The launch of a kernel, from what is given and from one in host code."""
+        grid, block, shared_bytes = given.grid, given.block, given.shared_bytes
         arguments, missing = dict[int, Proposal](), []
         for position, parameter in enumerate(declared or ()):
-            if position in given:
+            if position in given.positions:
                 continue
             proposal = _proposal(launch, position, parameter) if launch else None
             if proposal is None:
@@ -387,8 +397,10 @@ class SourceLaunches:
                 arguments[position] = proposal
         facts = []
         if launch is not None:
-            facts += [f"grid {_joined(launch.grid)}"] if grid is None and launch.grid else []
-            facts += [f"block {_joined(launch.block)}"] if block is None and launch.block else []
+            if grid is None and launch.grid:
+                facts.append(f"grid {extent_text(launch.grid)}")
+            if block is None and launch.block:
+                facts.append(f"block {extent_text(launch.block)}")
             if shared_bytes is None and launch.shared_bytes:
                 facts.append(f"{launch.shared_bytes} bytes of shared memory")
         for position, one in arguments.items():
@@ -404,7 +416,7 @@ class SourceLaunches:
             declared=declared,
             grid=grid or (launch.grid if launch else None),
             block=block or (launch.block if launch else None),
-            shared_bytes=shared_bytes if shared_bytes is not None else -1,
+            shared_bytes=shared_bytes,
             arguments=arguments,
             missing=tuple(missing),
             implied=frozenset(),
@@ -425,14 +437,15 @@ def _template(code: HostCode, kernel: str) -> str:
     return f"give -k '{written}' with a type or number for {names}"
 
 
-def _joined(extent: Sequence[int]) -> str:
+def extent_text(extent: Sequence[int]) -> str:
+    """An extent as options take it: "8,8"."""
     while len(extent) > 1 and extent[-1] == 1:
         extent = extent[:-1]
     return ",".join(map(str, extent))
 
 
 def _open(one: Proposed) -> int:
-    return len(one.missing) + (one.grid is None) + (one.block is None) + (one.shared_bytes < 0)
+    return len(one.missing) + (one.grid, one.block, one.shared_bytes).count(None)
 
 
 def _with_implied(
