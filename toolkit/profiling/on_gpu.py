@@ -9,9 +9,7 @@ simulator gets the very machine code that was launched, so that counters stand b
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -39,6 +37,7 @@ from toolkit.launch.host_resources import shortage
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
 from toolkit.product.competitor import task_of_competitor
+from toolkit.profiling.competitors import Competitors
 from toolkit.profiling.errors_on_gpu import with_errors
 from toolkit.profiling.on_cpu import measure_cpu
 from toolkit.profiling.on_simulator import residence, with_simulation
@@ -62,7 +61,6 @@ CHECKING_COPIES = 9  # of A, B and C on the host: float32, float64, and what the
 # So many prepare themselves at a time, which is mostly the start of Python and of a CUDA context.
 AHEAD = 4
 COPIES_AHEAD = 1.5  # of A, B and C on the host, for each of them: A and B, and what padding adds
-SAFETY = 1.1  # of the memory that is thought to be needed: contexts differ a little
 
 
 class GpuBench:
@@ -192,7 +190,7 @@ class GpuBench:
         most_preparing = 1 if shortage(copies * problem.matrix_bytes) else AHEAD
         kernels: dict[str, Kernel] = {}
         observer = Observer(self.monitor.state)
-        with _Competitors(self.gpu, tasks, most_preparing) as competitors:
+        with Competitors(self.gpu, tasks, most_preparing) as competitors:
             while competitors.are_left:
                 if competitors.lack_room:
                     self._time(problem, competitors, plan, records, progress, observer)
@@ -317,7 +315,7 @@ class GpuBench:
     def _time(
         self,
         problem: Gemm,
-        competitors: _Competitors,
+        competitors: Competitors,
         plan: Plan,
         records: Records,
         progress: Progress,
@@ -371,100 +369,6 @@ class _Inputs:
         self.workload = workload
         self.reference: ReferenceProduct = workload.reference()
         self.simulator = LadderSimulator(workload)
-
-
-class _Competitors:
-    """Kernels that are timed round-robin, each with its own memory on the GPU; a context manager.
-
-    Those in `waiting` are not started. Those in `preparing` are being prepared, in this order. All
-    others have been checked. At most `most_preparing` prepare themselves at a time.
-    """
-
-    def __init__(self, gpu: Gpu, tasks: Mapping[str, Task], most_preparing: int) -> None:
-        self.children: dict[str, InAChild] = {}
-        self.waiting, self.preparing = deque(tasks), deque[str]()
-        self._gpu, self._tasks, self._most_preparing = gpu, tasks, most_preparing
-        self._alone: set[str] = set()  # those that had no room beside others
-        self._held: dict[str, ExitStack] = {}
-        self._free_bytes = gpu.free_bytes  # before the first one came
-        self._overhead_bytes: int | None = None  # what one takes beside its buffers
-
-    def __enter__(self) -> _Competitors:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._end(list(self._held))
-
-    @property
-    def are_left(self) -> bool:
-        """True if some are not checked."""
-        return bool(self.waiting or self.preparing)
-
-    @property
-    def lack_room(self) -> bool:
-        """True if the next one can be started only after others have ended."""
-        if self.preparing:
-            return False
-        return self.waiting[0] in self._alone or not self._has_room(self.waiting[0])
-
-    def _has_room(self, label: str) -> bool:
-        """True if the GPU should have room for one more, besides those that are being prepared."""
-        if not self._held:
-            return True
-        if self._overhead_bytes is None:  # the first one tells
-            return False
-        tasks = [self._tasks[one] for one in (label, *self.preparing)]
-        needed = sum(self._overhead_bytes + one.buffer_bytes for one in tasks)
-        return self._gpu.free_bytes >= SAFETY * needed
-
-    def make_room(self) -> None:
-        """End those that were timed: all but cuBLAS, and cuBLAS too if the next needs its room."""
-        self._end([label for label in self._held if label != CUBLAS.name])
-        if self.waiting[0] in self._alone or not self._has_room(self.waiting[0]):
-            self._end(list(self._held))
-
-    def start_waiting(self) -> Iterator[tuple[str, ToolkitError]]:
-        """Start those that wait, as far as there is room. Yield those that fail at once."""
-        while (
-            self.waiting
-            and len(self.preparing) < self._most_preparing
-            and self._has_room(self.waiting[0])
-            and not (self.waiting[0] in self._alone and self.preparing)
-        ):
-            label = self.waiting.popleft()
-            held = ExitStack()
-            try:
-                self.children[label] = held.enter_context(InAChild(self._tasks[label]))
-            except ToolkitError as error:
-                yield label, error
-                continue
-            self._held[label] = held
-            self.preparing.append(label)
-
-    def is_tried_again(self, label: str) -> bool:
-        """End a competitor that had no memory, to be started alone. False if it was alone."""
-        if len(self._held) == 1 or label in self._alone:
-            return False
-        self.checked(label, stays=False)
-        self._alone.add(label)
-        self.waiting.append(label)
-        return True
-
-    def checked(self, label: str, *, stays: bool) -> None:
-        """Keep a prepared competitor to be timed, or end it."""
-        self.preparing.remove(label)
-        if not stays:
-            self._end([label])
-        elif self._overhead_bytes is None:
-            taken = self._free_bytes - self._gpu.free_bytes
-            self._overhead_bytes = max(0, taken - self._tasks[label].buffer_bytes)
-
-    def _end(self, labels: Sequence[str]) -> None:
-        with ExitStack() as leaving:  # all leave, also where Ctrl-C comes meanwhile
-            for label in labels:
-                leaving.push(self._held.pop(label))
-            for label in labels:  # at once: the end of a process takes a while
-                self.children.pop(label).dismiss()
 
 
 def _to_time(
