@@ -25,7 +25,8 @@ from toolkit.cli.typed_numbers import TYPES, is_number, is_type, type_name
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent
-from toolkit.launch.proposed import Proposed, Size, SourceLaunches, extent_text
+from toolkit.launch.proposed import Proposed, Size, extent_text
+from toolkit.launch.source_launches import SourceLaunches
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import is_machine_code, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature, unqualified

@@ -20,8 +20,9 @@ from toolkit.execution.guessed_sizes import guessed_arrays
 from toolkit.execution.launch_request import NO_FUNCTION, LaunchRequest
 from toolkit.launch.element_types import type_named
 from toolkit.launch.launch import Argument, launch_geometry, three
-from toolkit.launch.proposed import Proposed, Size, SourceLaunches
+from toolkit.launch.proposed import Proposed, Size
 from toolkit.launch.random_arrays import random_array
+from toolkit.launch.source_launches import SourceLaunches
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import is_machine_code, read_source
 from toolkit.machine_code.signature import Declared
