@@ -31,7 +31,6 @@ from analysis.problem import Gemm
 from analysis.records.launch import COMPILER
 from reports import text
 from toolkit.execution.completed_request import completed
-from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
 from toolkit.execution.findings import (
     DROPPED,
     TOOLS,
@@ -45,6 +44,7 @@ from toolkit.execution.limits import check_limits
 from toolkit.execution.product_findings import ProductWording
 from toolkit.execution.representatives import PERIOD, Blocks, limited, regions
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
+from toolkit.execution.wall_time import MOST_INSTRUCTIONS, WallTime, estimated_wall_time
 from toolkit.frontends.front_end import Grid
 from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.host_resources import shortage
@@ -210,7 +210,7 @@ def check(
 
 def _estimated(
     translated: Translated, bound: BoundLaunch, blocks: Sequence[int], unwritten: Sequence[str]
-) -> Estimate:
+) -> WallTime:
     """Estimated time of a check of some blocks, from a few of them."""
 
     def execute(few: Sequence[int], most: int) -> None:
@@ -218,7 +218,7 @@ def _estimated(
         if fault := run_checked(launch, few, max_instructions=most).fault:
             raise FaultError(fault)
 
-    return estimated(execute, bound, blocks, 1, waits=bound.blocks_meet)
+    return estimated_wall_time(execute, bound, blocks, 1, waits=bound.blocks_meet)
 
 
 def _check(

@@ -170,7 +170,7 @@ def simulate(
         workers (default: one per core).
     advance, announce, when_counted
         Called as `advance(done, of)` when blocks finish; with the estimated time
-        (`toolkit.execution.estimate.Estimate`) before many blocks are executed, of which a few are
+        (`toolkit.execution.wall_time.WallTime`) before many blocks are executed, of which a few are
         executed to estimate it; and with the counters before traffic and time are modelled.
 
     Returns
