@@ -26,7 +26,7 @@ from analysis.records.profile import Record, Score, Verdict
 TRAFFIC_COUNTED = "L2 and DRAM traffic counted in one pass, "
 
 # Wavefronts that arbitration with other traffic adds on the hardware; it never removes any.
-# Stores: up to 16% of the counted ones in 159 of 166 recorded launches. In the others, all with
+# Stores: up to 17% of the counted ones in 159 of 166 recorded launches. In the others, all with
 # fewer than 20,000 of them, up to 24%; wider would hide a conflict in one of five requests.
 STORE_ARBITRATION = 0.18
 # Loads: up to 1.13% where guards leave lanes idle.
