@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from analysis.devices import Device
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
@@ -36,9 +38,10 @@ from toolkit.execution.simulator import MAX_INSTRUCTIONS
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.launch import Argument
 from toolkit.machine_code.include_paths import text_with_headers
+from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
-from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
+from toolkit.rungs.launch import check_nothing_given, rung_launch
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
 from toolkit.store.constants_file import predicting_with
@@ -96,6 +99,20 @@ def parse_call(
     `here` is the GPU that it is for, unless the options name a device.
     """
     code = machine_code_of(launch, here)
+    common = _common(launch, here, code)
+    if is_name(launch.source):
+        return _of_rung(launch, saves, common)
+    if launch.shape is not None:
+        raise InputError(
+            f"--shape is for rungs, and {shortened(launch.source)!r} is not one: leave it out"
+        )
+    if is_script(launch.source):
+        return _of_script(launch, saves, common)
+    return _of_source(launch, code, saves, common)
+
+
+def _common(launch: KernelOptions, here: Device | None, code: Kernel | None) -> dict[str, Any]:
+    """Fields of the call that do not depend on what kind of kernel it is of."""
     arch, device = target_of(launch, here, code)
     predicts = launch if isinstance(launch, PredictOptions) else None
     constants, clock = (predicts.constants, predicts.clock) if predicts else (None, None)
@@ -107,8 +124,7 @@ def parse_call(
             )
     if device is not None:
         device = predicting_with(device, constants, clock)
-    arguments = launch.arguments or ()
-    common: dict[str, Any] = {
+    return {
         "arch": arch,
         "device": device,
         "options": options_of(launch),
@@ -121,40 +137,24 @@ def parse_call(
         "clock_mhz": clock,
         "l2": DEFAULT_L2 if predicts is None else predicts.l2,
     }
-    if is_name(launch.source):
-        check_nothing_given(
-            launch.source,
-            {
-                "kernel": launch.kernel,
-                "grid": launch.grid,
-                "block": launch.block,
-                "arguments": arguments,
-                "shared memory": launch.shared,
-                "defines": launch.defines,
-                "--set": launch.settings,
-                "--cooperative": launch.cooperative,
-            },
-        )
-        rung = rung_launch(launch.source, launch.shape, device)
-        return _of_rung(rung, saves, common, measures=isinstance(launch, RunOptions))
-    if launch.shape is not None:
-        raise InputError(
-            f"--shape is for rungs, and {shortened(launch.source)!r} is not one: leave it out"
-        )
-    if is_script(launch.source):
-        return _of_script(launch, saves, common)
+
+
+def _of_source(
+    launch: KernelOptions, code: Kernel | None, saves: Sequence[str], common: Mapping[str, Any]
+) -> Call:
+    """The call of a kernel of CUDA C++, or of machine code."""
     assert launch.grid is not None, "only a rung brings it"
     assert launch.block is not None, "only a rung brings it"
-    source = Path(launch.source)
-    text = code.source if code else read_source(source)[0]
-    if code:
-        declared, sizes = code.declared, [parameter.size for parameter in code.parameters]
+    source, arguments = Path(launch.source), launch.arguments or ()
+    options = tuple(launch.options or ())
+    if code is not None:
+        text, declared = code.source, code.declared
+        sizes = [parameter.size for parameter in code.parameters]
     else:
-        options = tuple(launch.options or ())
-        whole = text_with_headers(text or "", source.name, source.parent, options)
+        text = read_source(source)[0]
+        whole = text_with_headers(text, source.name, source.parent, options)
         declared, sizes = _declared(whole, launch.kernel), []
     parsed = parse_arguments(arguments, declared, sizes)
-    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     return Call(
         source=source,
         text=text,
@@ -167,7 +167,7 @@ def parse_call(
         code=code,
         source_dirs=launch.source_dirs or (),
         defines=defines_of(launch),
-        saves=_saves(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
+        saves=_saves(saves, _buffers(parsed), inputs_of(source, options) if saves else []),
         set_texts=tuple(launch.settings or ()),
         settings=parse_settings(launch.settings or (), text or ""),
         cooperative=launch.cooperative,
@@ -176,11 +176,23 @@ def parse_call(
     )
 
 
-def _of_rung(
-    rung: RungLaunch, saves: Sequence[str], common: Mapping[str, Any], *, measures: bool
-) -> Call:
+def _of_rung(launch: KernelOptions, saves: Sequence[str], common: Mapping[str, Any]) -> Call:
     """The call of a rung, with files for buffers only where all of its blocks are executed."""
-    if saves and not measures and common["blocks"] != "all":
+    check_nothing_given(
+        launch.source,
+        {
+            "kernel": launch.kernel,
+            "grid": launch.grid,
+            "block": launch.block,
+            "arguments": launch.arguments,
+            "shared memory": launch.shared,
+            "defines": launch.defines,
+            "--set": launch.settings,
+            "--cooperative": launch.cooperative,
+        },
+    )
+    rung = rung_launch(launch.source, launch.shape, common["device"])
+    if saves and not isinstance(launch, RunOptions) and common["blocks"] != "all":
         raise InputError(
             f"--save: only some blocks of {rung.label} are executed, so the product is incomplete: "
             "add --blocks all"
@@ -218,7 +230,6 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
         raise InputError(f"--kernel {kernel}: {launch.source} is {found.own_name}: leave it out")
     declared = _declared(found.text, kernel or found.own_name) if found.text else None
     parsed, numbers = script_arguments(arguments, found, declared)
-    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     grid = extent_of("--grid", launch.grid) if launch.grid is not None else None
     block = extent_of("--block", launch.block) if launch.block is not None else None
     return Call(
@@ -231,10 +242,15 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
         written=tuple(arguments),
         arguments=parsed,
         defines=defines_of(launch),
-        saves=_saves(saves, buffers, [found.path]),
+        saves=_saves(saves, _buffers(parsed), [found.path]),
         script=ScriptLaunch(kernel=found, grid=grid, block=block, numbers=numbers),
         **common,
     )
+
+
+def _buffers(arguments: Sequence[BufferArgument | np.generic]) -> dict[int, object]:
+    """What fills each buffer among the arguments, by position."""
+    return {k: item.fill for k, item in enumerate(arguments) if isinstance(item, BufferArgument)}
 
 
 def _declared(text: str, kernel: str | None) -> tuple[Declared, ...] | None:
