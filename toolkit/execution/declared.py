@@ -86,9 +86,9 @@ class DeclaredCounts(LaunchCounts):
 
     `bind`: binds the launch at K = k to C and, where blocks wait for others, to the data that they
     wait for (`PlanExecutor.bound`). `runs`: results at the largest K at which a block of each
-    region was executed. `accesses`: those of all blocks, if they share no tiles. `exchanging`: all blocks,
-    if they ran together at K itself and exchange data. `below`: requests to L2 of blocks that share
-    tiles. Each is None otherwise, or if it is not known.
+    region was executed. `accesses`: those of all blocks, if they share no tiles. `exchanging`: all
+    blocks, if they ran together at K itself and exchange data. `below`: requests to L2 of blocks
+    that share tiles. Each is None otherwise, or if it is not known.
     """
 
     launch: RungLaunch
