@@ -42,7 +42,7 @@ from toolkit.product.competitor import task_of_competitor
 from toolkit.profiling.errors_on_gpu import with_errors
 from toolkit.profiling.on_cpu import measure_cpu
 from toolkit.profiling.on_simulator import residence, with_simulation
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 from toolkit.profiling.predicted_path import with_predicted_path
 from toolkit.profiling.record import (
     Records,
@@ -104,7 +104,7 @@ class GpuBench:
         """True if hardware counters are collected."""
         return self._counting is not None
 
-    def steps(self, plan: Plan) -> int:
+    def steps(self, plan: RunPlan) -> int:
         """Number of steps that `profile_shape` reports: checks, reference, timing, counting."""
         return len(plan.selections) + (2 if self._counting is None else 3)
 
@@ -116,7 +116,7 @@ class GpuBench:
         return versions | (self._counting.software() if self._counting is not None else {})
 
     def profile_shape(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
     ) -> None:
         """Add one record per selection: each is checked alone, then all are timed round-robin.
 
@@ -129,7 +129,9 @@ class GpuBench:
             progress.step("hardware counters")
             self._count(self._counting, problem, plan, records, kernels)
 
-    def check_shape(self, problem: Gemm, plan: Plan, records: Records, progress: Progress) -> None:
+    def check_shape(
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
+    ) -> None:
         """Add one record per rung or cuBLAS, with its verdict; nothing is timed."""
         stage = self._staged(problem, plan, records, progress)
         for selection in plan.selections:
@@ -144,7 +146,7 @@ class GpuBench:
                 records[problem, selection.label] = record
 
     def _staged(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
     ) -> _Stage | None:
         """Stage with the reference for the products; plans a record per selection.
 
@@ -176,7 +178,7 @@ class GpuBench:
         return replace(record, notes=(f"cuBLAS {self._cublas_version}",))
 
     def _check_and_time(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
     ) -> dict[str, Kernel]:
         """Fill the records with all but hardware counters; returns the rungs' machine code."""
         stage = self._staged(problem, plan, records, progress)
@@ -244,7 +246,7 @@ class GpuBench:
         self,
         counting: Counting,
         problem: Gemm,
-        plan: Plan,
+        plan: RunPlan,
         records: Records,
         kernels: Mapping[str, Kernel],
     ) -> None:
@@ -283,7 +285,7 @@ class GpuBench:
         record: Record,
         stage: _Stage,
         competitor: InAChild,
-        plan: Plan,
+        plan: RunPlan,
         selection: Selection,
     ) -> tuple[Record, Kernel | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed.
@@ -310,7 +312,12 @@ class GpuBench:
         return record, kernel if record.status == "ok" else None
 
     def _simulated(
-        self, record: Record, selection: Selection, kernel: Kernel | None, stage: _Stage, plan: Plan
+        self,
+        record: Record,
+        selection: Selection,
+        kernel: Kernel | None,
+        stage: _Stage,
+        plan: RunPlan,
     ) -> Record:
         """The record with the simulator's counters and time; a note says where there are none."""
         if not self._simulates or record.status != "ok":
@@ -334,7 +341,7 @@ class GpuBench:
         self,
         problem: Gemm,
         field: _Field,
-        plan: Plan,
+        plan: RunPlan,
         records: Records,
         progress: Progress,
         observer: Observer,
@@ -460,7 +467,7 @@ def _task(record: Record, selection: Selection, seed: int) -> Task:
 
 
 def _measure_cpu(
-    problem: Gemm, plan: Plan, records: Records, progress: Progress, stage: _Stage
+    problem: Gemm, plan: RunPlan, records: Records, progress: Progress, stage: _Stage
 ) -> None:
     """Before anybody else needs the host."""
     key = problem, CPU.name

@@ -19,7 +19,7 @@ from toolkit.rungs.matrices import chosen_seed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class RunPlan:
     """Shapes × selections, and how they are timed.
 
     `explicit` says that the user named the variants, so that one which cannot take a shape is
@@ -33,7 +33,7 @@ class Plan:
     seed: int
     l2: L2State = DEFAULT_L2
 
-    def at(self, problem: Gemm, device: Device) -> Plan:
+    def at(self, problem: Gemm, device: Device) -> RunPlan:
         """The plan with `best` replaced by the rung that it selects for a shape on a device."""
         chosen = tuple(
             best_for(device, problem) if selection.variant is BEST else selection
@@ -64,7 +64,7 @@ def make_plan(
     sampling: Sampling,
     seed: int | None,
     l2: L2State = DEFAULT_L2,
-) -> Plan:
+) -> RunPlan:
     """The plan of a run; repeated shapes and variants count once.
 
     Raises InputError for a value that cannot be used, ShapeError for a shape that a named rung
@@ -80,7 +80,7 @@ def make_plan(
     for selection, problem in product(named, problems):
         if isinstance(selection.variant, Variant):
             selection.variant.check_shape(problem)
-    return Plan(
+    return RunPlan(
         shapes=problems,
         selections=named or whole_ladder(),
         explicit=bool(variants),
