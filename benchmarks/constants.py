@@ -255,16 +255,13 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/predict.py": {"MOST_STEPS CUT_STEPS": _ENOUGH},
     "toolkit/execution/observation.py": {
-        "LEAST_BLOCKS MOST_SAMPLED MOST_FURTHER": _ENOUGH,
+        "LEAST_BLOCKS MOST_SAMPLED MOST_FURTHER MOST_VISITS": _ENOUGH,
         "DRAWN DRAWN_FOR_SLOW_PATHS": technical("shares of blocks that may differ unseen"),
     },
     "toolkit/execution/executed.py": {"MOST_PART MOST_EXECUTED MOST_SECTORS": _ENOUGH},
     "toolkit/execution/class_accesses.py": {
-        "DRAWN_FOR_ACCESSES MOST_VISITS": _ENOUGH,
+        "DRAWN_FOR_ACCESSES": _ENOUGH,
         "MOMENTS FEW_VISITS": technical("a resolution"),
-    },
-    "toolkit/execution/tile_accesses.py": {
-        "TILE_ENTRIES": technical("with 16 times as many, traffic of the ladder differs by 1.2%"),
     },
     "toolkit/execution/sampling.py": {
         "CONFIDENCE NARROW": technical("what estimates are held to"),

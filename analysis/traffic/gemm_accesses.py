@@ -38,17 +38,20 @@ def gemm_accesses(
     pieces: Pieces,
     starts: Floats,
     progress: BlockProgress | None = None,
+    lead: Floats | None = None,
 ) -> Accesses:
     """Accesses of all blocks, which compute `pieces` and begin at `starts`.
 
     Times are in lifetimes of a block that computes a whole tile of C. `progress` is even if not
-    given. The block that stores a tile reads the partial sums of all other blocks that share it.
+    given. `lead`: work of each block before its first read, where blocks differ in it. The block
+    that stores a tile reads the partial sums of all other blocks that share it.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
     parts = _parts(len(pieces.block), problem.k)
     spans = _spans(pieces, parts)
     of, of_block = spans.piece, pieces.block
     progress = BlockProgress.even(np.ones(len(starts))) if progress is None else progress
+    lead = np.zeros(len(starts)) if lead is None else lead
     before = _work_before(pieces)
     done = starts[of_block] + progress.time(of_block, before + pieces.ends - pieces.begins)
     rows = np.minimum(tiling.block_m, problem.m - pieces.row * tiling.block_m)
@@ -76,7 +79,9 @@ def gemm_accesses(
         """Reads of parts of a row of tiles in A, or of a column of tiles in B."""
         size = (FLOAT_BYTES * problem.k / parts) * floats.astype(np.float64)
         name = first + line[of] * parts + spans.part
-        time = starts[of_block[of]] + progress.time(of_block[of], before[of] + spans.work)
+        waits = lead[of_block[of]]
+        done = before[of] + waits + (1 - waits) * spans.work
+        time = starts[of_block[of]] + progress.time(of_block[of], done)
         return access(of, time, name, sectors[of] * spans.share, size[of], False)
 
     stores, leaves = np.flatnonzero(pieces.ends == 1), np.flatnonzero(pieces.leaves_sums)

@@ -59,18 +59,16 @@ def grouped(
     grid: tuple[int, int, int],
     *,
     most: int,
-    most_entries: int = MOST_ENTRIES,
 ) -> NDArray[Any] | None:
     """Accesses to one line of each group (VISIT), `lines` of which it stands for.
 
     `class_of`: class of each block, by its linear index. At most `most` accesses are returned; if
-    there are more, or the blocks make more than `most_entries`, only some of the lines are
-    considered, evenly spread. None if even 1 of 256 lines has more than `most`. Raises MemoryError.
+    there are more, or too many to look at, only some of the lines are considered, evenly spread.
+    None if even 1 of 256 lines has more. Raises MemoryError.
     """
     per_class = np.array([len(one.entries) for one in classes])
     entries = int(per_class[class_of].sum())
-    least = min(MOST_SPREAD, (entries // most_entries).bit_length())
-    for spread in range(least, MOST_SPREAD + 1):
+    for spread in range((entries // MOST_ENTRIES).bit_length(), MOST_SPREAD + 1):
         found = _grouped(classes, class_of, grid, spread, most)
         if found is not None:
             found["lines"] <<= spread

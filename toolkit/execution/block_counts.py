@@ -25,6 +25,8 @@ from reports import text
 from toolkit.execution.accesses import (
     AT_ONCE,
     Exchange,
+    read_by_block,
+    visits_in_time,
 )
 from toolkit.execution.assumed_accesses import assumed_accesses
 from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
@@ -125,8 +127,20 @@ class RecordedCounts(LaunchCounts):
 
     def asked(self, schedule: Schedule | None) -> Asked | str:
         assert self.lifetimes is not None
+        differing = schedule.lifetimes if schedule else None
+        lifetimes = self.lifetimes if differing is None else differing
+        starts = schedule.start if schedule else None
         if self.observed is not None and self.observed.accesses is not None:
-            return self.observed.accesses.asked(self.lifetimes, schedule)
+            visits = self.observed.visits()
+            if visits is None:
+                return "too many lines are accessed, by too many groups of blocks"
+            moments = self.observed.accesses.moments
+            return Asked(
+                below=self.observed.accesses.below,
+                lifetimes=lifetimes,
+                in_time=partial(visits_in_time, visits, moments, lifetimes=differing),
+                starts=starts,
+            )
         return self._recorded.asked(schedule)
 
     @property
@@ -149,7 +163,11 @@ class RecordedCounts(LaunchCounts):
 
     def read_by_block(self) -> NDArray[np.float64]:
         if self.observed is not None and self.observed.accesses is not None:
-            return self.observed.accesses.read_by_block(len(self.observed.class_of))
+            of_classes = [
+                read_by_block(one.entries, np.zeros(len(one.entries)), 1)
+                for one in self.observed.accesses.classes
+            ]
+            return np.concatenate(of_classes)[self.observed.accesses.class_of]
         return self._recorded.read_by_block
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:

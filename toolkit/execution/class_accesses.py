@@ -7,9 +7,8 @@ Such a class is divided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,13 @@ from numpy.linalg import matrix_rank, pinv
 from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
-from analysis.traffic.groups import ENTRY, MOST_ENTRIES, BlockClass, grouped
+from analysis.traffic.groups import ENTRY, BlockClass
 from analysis.traffic.pieces import READ
-from toolkit.execution.accesses import read_by_block, steps_of_all_work, visits_in_time
+from toolkit.execution.accesses import steps_of_all_work
 from toolkit.execution.distinct import distinct, distinct_records
 from toolkit.execution.executed import Executed, ExecutedBlock, NoPlanError
 from toolkit.execution.proof import Proof, far_apart, index_of
-from toolkit.execution.representatives import Grid
 from toolkit.execution.sampling import drawn_blocks
-from toolkit.execution.schedule import Schedule
-from toolkit.execution.traffic import Asked
 from toolkit.sass.accesses import Below
 
 DRAWN_FOR_ACCESSES = 8  # random blocks that check the accesses predicted from other blocks
@@ -34,10 +30,8 @@ DRAWN_FOR_ACCESSES = 8  # random blocks that check the accesses predicted from o
 # first number applies with which all blocks make at most FEW_VISITS visits.
 MOMENTS = (1152, 384, 192, 96, 48, 24)
 FEW_VISITS = 600_000
-MOST_VISITS = 1 << 22  # visits of all blocks to groups of lines
 
 Floats = NDArray[np.float64]
-Blocks = NDArray[np.int64]
 
 
 class UnevenError(Exception):
@@ -48,46 +42,10 @@ class UnevenError(Exception):
 class ClassAccesses:
     """Accesses of all blocks to global memory, by class. Accesses of a class shift evenly."""
 
-    class_of: NDArray[np.uint32]  # class of each block, by its index in the grid
+    class_of: NDArray[np.uint32]  # class of each block, by its linear index
     classes: Sequence[BlockClass]
     moments: int  # per lifetime of a block
     below: Below  # requests of all blocks to L2
-    grid: Grid  # addresses shift with the index in this grid
-    # linear index of the block at each place of the grid, if this is not the grid of the launch
-    block_of: NDArray[np.int64] | None = None
-    most_entries: int = MOST_ENTRIES  # accesses of all blocks that are looked at
-
-    def asked(self, lifetimes: Floats, schedule: Schedule | None) -> Asked | str:
-        """Requests of all blocks to L2, or the reason why they are unknown.
-
-        `lifetimes`: of blocks that do not differ, 0 for those without work. `schedule`: of blocks
-        that differ.
-        """
-        most = {"most": MOST_VISITS, "most_entries": self.most_entries}
-        visits = grouped(self.classes, self.class_of, self.grid, **most)
-        if visits is None:
-            return "too many lines are accessed, by too many groups of blocks"
-        if self.block_of is not None:
-            visits["block"] = self.block_of[visits["block"]]
-        differing = schedule.lifetimes if schedule else None
-        return Asked(
-            below=self.below,
-            lifetimes=lifetimes if differing is None else differing,
-            in_time=partial(visits_in_time, visits, self.moments, lifetimes=differing),
-            starts=schedule.start if schedule else None,
-        )
-
-    def read_by_block(self, blocks: int) -> Floats:
-        """Number of sectors that each of `blocks` blocks reads."""
-        of_classes = np.concatenate(
-            [read_by_block(one.entries, np.zeros(len(one.entries)), 1) for one in self.classes]
-        )
-        found: Floats = of_classes[self.class_of]
-        if self.block_of is None:
-            return found
-        of_blocks = np.zeros(blocks)
-        of_blocks[self.block_of] = found
-        return of_blocks
 
 
 def class_accesses(
@@ -99,48 +57,26 @@ def class_accesses(
     evenly is divided, unless accesses may differ for another reason (`is_open`), such as a
     dependence on data. Raises NoPlanError if a class cannot be divided further.
     """
-    executed.execute(drawn_blocks((), executed.blocks, DRAWN_FOR_ACCESSES, seed))
-    classes = [np.flatnonzero(proof.class_of == number) for number in range(len(proof.leaders))]
-    return divided_accesses(executed, classes, proof.periods, None if is_open else _halves)
-
-
-def _halves(blocks: Blocks) -> Sequence[Blocks]:
-    return np.array_split(blocks, 2)
-
-
-def divided_accesses(
-    executed: Executed,
-    pending: Sequence[Blocks],
-    periods: tuple[int, int, int],
-    divide: Callable[[Blocks], Sequence[Blocks]] | None,
-    ends: Callable[[Blocks, Grid], list[int]] = far_apart,
-) -> ClassAccesses:
-    """Accesses of all blocks, from executed blocks of each class, among them those at its `ends`.
-
-    `pending`: classes, which `divide` divides if their accesses do not shift evenly. Raises
-    NoPlanError if a class cannot be divided further.
-    """
-    below, classes = Below(read=0, written_by_warps=0), list[BlockClass]()
+    asked, classes = Below(read=0, written_by_warps=0), list[BlockClass]()
     class_of = np.zeros(executed.blocks, dtype=np.uint32)
-    pending = list(reversed(pending))
-    while pending:
-        blocks = pending.pop()
-        try:
-            executed.execute(ends(blocks, executed.grid))
-            made = _class_of(executed, blocks, periods)
-        except UnevenError as reason:
-            if divide is None or len(blocks) == 1 or executed.room <= 0:
-                raise NoPlanError(str(reason)) from None
-            pending += divide(blocks)
-            continue
-        class_of[blocks] = len(classes)
-        classes.append(made)
-        first = executed.samples[int(blocks[0])]
-        below = below + first.below.times(len(blocks))
+    executed.execute(drawn_blocks((), executed.blocks, DRAWN_FOR_ACCESSES, seed))
+    for number in range(len(proof.leaders)):
+        pending = [np.flatnonzero(proof.class_of == number)]
+        while pending:
+            blocks = pending.pop()
+            try:
+                made = _class_of(executed, blocks, proof.periods)
+            except UnevenError as reason:
+                if is_open or len(blocks) == 1 or executed.room <= 0:
+                    raise NoPlanError(str(reason)) from None
+                pending += np.array_split(blocks, 2)
+                continue
+            class_of[blocks] = len(classes)
+            classes.append(made)
+            first = executed.samples[far_apart(blocks, executed.grid)[0]]
+            asked = asked + first.below.times(len(blocks))
     moments, classes = _with_moments(classes, class_of)
-    return ClassAccesses(
-        class_of=class_of, classes=classes, moments=moments, below=below, grid=executed.grid
-    )
+    return ClassAccesses(class_of=class_of, classes=classes, moments=moments, below=asked)
 
 
 def _class_of(
@@ -148,8 +84,9 @@ def _class_of(
 ) -> BlockClass:
     """Class of some blocks, with shifts that hold for all executed blocks among them.
 
-    Raises UnevenError if there are no such shifts.
+    Executes the blocks at the ends. Raises UnevenError if there are no such shifts.
     """
+    executed.execute(far_apart(blocks, executed.grid))
     members = np.intersect1d(blocks, list(executed.samples)).tolist()
     at = np.array([index_of(block, executed.grid) for block in members], dtype=np.int64)
     return _shifted([executed.samples[block] for block in members], at, periods)

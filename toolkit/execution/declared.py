@@ -23,6 +23,7 @@ from analysis.rounding import Check
 from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.timing.blocks_of_sm import blocks_to_run, most_blocks
 from analysis.timing.samples import AlongK, Sample, Whole
+from analysis.traffic.block_schedule import BlockProgress
 from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.grid import Pieces
 from kernels.closed_forms import pieces_of_c
@@ -32,7 +33,6 @@ from toolkit.execution.block_plan import (
     period,
     timed_k,
 )
-from toolkit.execution.class_accesses import ClassAccesses
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.predict import finish_at_different_times, streams_of
 from toolkit.execution.recorded_blocks import RecordedBlocks, lines_basis
@@ -59,10 +59,11 @@ Counts = NDArray[Any]
 class BlockRuns:
     """Results of blocks at one K: counts of the members of each group, and verdicts on their tiles.
 
-    Of the first member of each group, `below` holds the requests to L2 and `work` the instructions
-    (core.WORK, an array of one block). `requests`: the first request of each instruction, in the
-    first member of the first group. `checked`: number of blocks whose tiles of C have verdicts.
-    `exchanging`: all blocks of the launch, if they ran together and exchange data.
+    Of the first member of each group, `below` holds the requests to L2, `work` the instructions
+    (core.WORK, an array of one block), `mean_reads` and `last_reads` the instructions of a warp
+    before a read on average and before the last one. `requests`: the first request of each
+    instruction, in the first member of the first group. `checked`: number of blocks whose tiles of
+    C have verdicts. `exchanging`: all blocks of the launch, if they ran together and exchange data.
     """
 
     k: int
@@ -70,6 +71,8 @@ class BlockRuns:
     verdicts: Sequence[Check] = ()
     below: Sequence[Below] = ()
     work: Sequence[NDArray[Any]] = ()
+    mean_reads: Sequence[float] = ()
+    last_reads: Sequence[float] = ()
     requests: Mapping[int, FirstRequest] = field(default_factory=dict)
     checked: int = 0
     exchanging: RecordedBlocks | None = None
@@ -85,31 +88,26 @@ class DeclaredCounts(LaunchCounts):
     """Counts of a rung, from the blocks of a plan.
 
     `bind`: binds the launch at K = k to C and, where blocks wait for others, to the data that they
-    wait for (`PlanExecutor.bound`). `runs`: results at the largest K at which a block of each
-    region was executed. `accesses`: those of all blocks, if they share no tiles. `exchanging`: all
-    blocks, if they ran together at K itself and exchange data. `below`: requests to L2 of blocks
-    that share tiles. Each is None otherwise, or if it is not known.
+    wait for (`PlanExecutor.bound`). `below`: requests to L2, None if not known. `runs`: results at
+    the largest K at which a block of each region was executed. `exchanging`: all blocks, if they
+    ran together at K itself and exchange data.
     """
 
     launch: RungLaunch
     bind: Callable[..., BoundLaunch]
     plan: BlockPlan
+    below: Below | None
     runs: BlockRuns
-    accesses: ClassAccesses | None = None
     exchanging: RecordedBlocks | None = None
-    below: Below | None = None
 
     @property
     def why_no_traffic(self) -> str:
-        is_known = self.accesses is not None or self.below is not None
-        return "" if is_known else "too many lines are accessed; take a smaller shape"
+        return "too many lines are accessed; take a smaller shape" if self.below is None else ""
 
     @property
     def traffic_basis(self) -> str:
         if self.exchanging is not None:
             return lines_basis("were recorded")
-        if self.accesses is not None:
-            return lines_basis("follow from those of the executed blocks")
         return (
             "what each block asks of L2 follows from the executed blocks, what caches keep of it "
             "from the order in which blocks run and the sizes of their tiles (analysis.traffic.l2)"
@@ -118,13 +116,21 @@ class DeclaredCounts(LaunchCounts):
     def asked(self, schedule: Schedule | None) -> Asked | str:
         if self.exchanging is not None:
             return self.exchanging.asked()
-        launch = self.launch
-        lifetimes = self._pieces.lifetimes(launch.geometry.blocks)
-        if self.accesses is not None:
-            return self.accesses.asked(lifetimes, schedule)
         assert self.below is not None
-        in_time = partial(gemm_accesses, launch.tiling, launch.executed, self._pieces)
-        return Asked(below=self.below, lifetimes=lifetimes, in_time=in_time)
+        launch = self.launch
+        in_time = partial(
+            gemm_accesses, launch.tiling, launch.executed, self._pieces, lead=self._lead
+        )
+        if schedule is None:
+            lifetimes = self._pieces.lifetimes(launch.geometry.blocks)
+            return Asked(below=self.below, lifetimes=lifetimes, in_time=in_time)
+        progress = BlockProgress.even(schedule.lifetimes)
+        return Asked(
+            below=self.below,
+            lifetimes=schedule.lifetimes,
+            in_time=lambda starts, _: in_time(starts, progress),
+            starts=schedule.start,
+        )
 
     def replay(
         self,
@@ -216,9 +222,28 @@ class DeclaredCounts(LaunchCounts):
         return pieces_of_c(self.launch.variant, self.launch.parameters, self.launch.executed)
 
     def read_by_block(self) -> NDArray[Any]:
-        if self.accesses is not None:
-            return self.accesses.read_by_block(self.launch.geometry.blocks)
         return self._by_block(asked.read for asked in self.runs.below)
+
+    @cached_property
+    def _lead(self) -> NDArray[Any]:
+        """Time of each block until its first read, beyond that of a block of the largest region.
+
+        In lifetimes of a block, relative to the time until its last read, as other kernels'
+        accesses (`steps_of_all_work`). Instructions before the loop over K take this time, so it
+        becomes a smaller part of a lifetime with larger K; instructions after the last read, too.
+        """
+        if self.launch.order.kinds:
+            return np.zeros(self.plan.blocks)
+        assert self.work is not None
+        runs = self.runs
+        largest = int(np.argmax([region.population for region in self.plan.regions]))
+        mean = np.array(runs.mean_reads) / np.maximum(1, runs.last_reads)
+        after_last = int(runs.work[largest]["longest"][0]) - runs.last_reads[largest]
+        lifetime = int(self.work["longest"][self.plan.region_of == largest][0])
+        until_last = 1 - after_last / lifetime
+        # reads are even from the first to the last: their mean is half as late as the first
+        late = 2 * (mean - mean[largest]) * until_last
+        return self._by_block(late * runs.k / self.launch.executed.k)
 
     def _by_block(self, values: Iterable[float]) -> NDArray[Any]:
         """Value of each block, from one value for each region."""

@@ -49,7 +49,6 @@ class Executed:
     grid: Grid
     run: RunBlocks  # executes further blocks
     samples: dict[int, ExecutedBlock] = field(default_factory=dict)  # by linear index
-    most: int | None = None  # number of blocks that may be executed; None for a part of all
     _sectors: int = 0  # number of all their accessed sectors
 
     @property
@@ -60,8 +59,7 @@ class Executed:
     @property
     def room(self) -> int:
         """Number of blocks that a plan may still execute."""
-        most = min(MOST_EXECUTED, int(MOST_PART * self.blocks)) if self.most is None else self.most
-        return most - len(self.samples)
+        return min(MOST_EXECUTED, int(MOST_PART * self.blocks)) - len(self.samples)
 
     def execute(self, blocks: Sequence[int]) -> None:
         """Execute those of `blocks` that were not executed before.

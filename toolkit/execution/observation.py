@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.traffic.groups import grouped
 from reports import text
 from toolkit.execution.class_accesses import ClassAccesses, class_accesses
 from toolkit.execution.executed import Executed, ExecutedBlock, NoPlanError
@@ -46,6 +47,7 @@ DRAWN_FOR_SLOW_PATHS = 32
 # Warp instructions of further random blocks, where those do not suffice: two seconds of two cores.
 MOST_FURTHER = 1 << 25
 MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two cores
+MOST_VISITS = 1 << 22  # visits of all blocks to groups of lines
 
 GLOBAL_ACCESSES = {"LD", "LDG", "LDGSTS", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG"}
 
@@ -95,6 +97,11 @@ class Observed:
             f" in slow paths of {text.listing(list(self.slow_paths))}" if self.slow_paths else ""
         )
         return f"{some}; {found.seen(everything, where)}"
+
+    def visits(self) -> NDArray[Any] | None:
+        """Visits of all blocks to groups of lines, None if there are too many."""
+        assert self.accesses is not None
+        return grouped(self.accesses.classes, self.accesses.class_of, self.grid, most=MOST_VISITS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from threading import Event
 from typing import Any
 
@@ -20,6 +20,7 @@ from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
 from analysis.records.counters import totals
 from analysis.rounding import Check
+from analysis.traffic.pieces import READ
 from kernels.closed_forms import tiles_of_c
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_plan import (
@@ -32,12 +33,10 @@ from toolkit.execution.block_plan import (
     of_blocks,
     rung_plans,
 )
-from toolkit.execution.class_accesses import ClassAccesses
 from toolkit.execution.declared import BlockRuns, DeclaredCounts
 from toolkit.execution.recorded_blocks import blocks_that_exchange
-from toolkit.execution.representatives import Region, agree
+from toolkit.execution.representatives import agree
 from toolkit.execution.rung_binding import bind_in_place
-from toolkit.execution.tile_accesses import tile_accesses
 from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.kernel import Kernel
@@ -48,7 +47,6 @@ from toolkit.sass.accesses import Below
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
 from toolkit.sass.machine import FaultError, Run, one_by_one, run_blocks
-from toolkit.sass.regions import Regions
 from toolkit.sass.requests import first_requests
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated
@@ -74,7 +72,6 @@ class PlanExecutor:
         """`notes`: record the accesses of the blocks."""
         self.ladder, self.translated, self.launch = ladder, translated, launch
         self.most_accesses = MOST_ACCESSES if notes else 0
-        self._at_k: dict[int, Run] = {}  # blocks that were executed at K itself, by number
 
     def counted(self) -> DeclaredCounts:
         """Counts by the first plan whose proof holds."""
@@ -100,7 +97,7 @@ class PlanExecutor:
         of_regions = [counts for counts, *_ in runs[0].groups]
         work, looked_at = runs[0].work, runs
         if plan.points:
-            at_k = self._execute(k, [_in_the_middle(plan.regions[n]) for n in plan.anchors])
+            at_k = self._execute(k, [plan.regions[n].members[-1:] for n in plan.anchors])
             extrapolated = _extrapolated_counts(plan, runs, at_k)
             if extrapolated is None:
                 return NOT_AFFINE
@@ -148,14 +145,21 @@ class PlanExecutor:
         runs: Sequence[BlockRuns],
         looked_at: Sequence[BlockRuns],
     ) -> DeclaredCounts:
-        """Counts of all blocks, from the counts of one block of each region."""
+        """Counts of all blocks, from the counts of one block of each region.
+
+        Requests to L2 are extrapolated linearly from the first two values of K.
+        """
         populations = [region.population for region in plan.regions]
         total = np.zeros_like(of_regions[0])
         for counts, population in zip(of_regions, populations, strict=True):
             for name in total.dtype.names or ():
                 total[name] += counts[name] * np.uint64(population)
+        asked = summed(runs[0].below, populations)
+        if plan.points and asked is not None:
+            high = summed(runs[1].below, populations)
+            steps = (self.launch.executed.k - runs[0].k) // (runs[1].k - runs[0].k)
+            asked = None if high is None else asked + (high + asked.times(-1)).times(steps)
         return DeclaredCounts(
-            accesses=self._accesses(),
             launch=self.launch,
             bind=self.bound,
             again=self._bound_again,
@@ -164,40 +168,12 @@ class PlanExecutor:
             basis=plan.basis,
             counts=total,
             check=self._verdict(looked_at),
-            below=summed(runs[0].below, populations) if self.launch.order.kinds else None,
+            below=asked,
             # at the smallest K, loops of a pipeline of phases may not begin
             requests=max((run.requests for run in runs), key=len),
             runs=runs[-1],
             exchanging=looked_at[-1].exchanging,
         )
-
-    def _accesses(self) -> ClassAccesses | None:
-        """Accesses of all blocks at K itself; None if blocks share tiles, or if it is not known."""
-        if not self.most_accesses or self.launch.order.kinds:
-            return None
-        block_of = self.launch.order.block_of_tile(self.launch.tiles)
-        known = np.flatnonzero(np.isin(block_of, list(self._at_k))).tolist()
-        run = partial(self._run_tiles, block_of)
-        return tile_accesses(self.launch.tiles, block_of, run, known)
-
-    def _run_tiles(
-        self, block_of: NDArray[np.int64], tiles: Sequence[int], regions: Regions | None
-    ) -> Sequence[Run]:
-        """Execute the blocks of some tiles at K itself, unless they were executed before.
-
-        Their accesses do not depend on what A and B hold, so they hold zeros.
-        """
-        assert regions is None
-        blocks = block_of[tiles].tolist()
-        new = [block for block in blocks if block not in self._at_k]
-        if new:
-            shape = self.launch.executed
-            extents = (shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n)
-            a, b, c = (sparse_zeros(extent, np.float32) for extent in extents)
-            bound = bind_in_place(self.translated, self.launch, a, b, c)
-            bound = replace(bound, most_accesses=self.most_accesses)
-            self._at_k |= zip(new, self._run(bound, one_by_one(new), len(new)), strict=True)
-        return [self._at_k[block] for block in blocks]
 
     def _verdict(self, runs: Sequence[BlockRuns]) -> Check:
         """Common verdict on all runs, which names the blocks checked at K itself and at small K."""
@@ -281,17 +257,15 @@ class PlanExecutor:
         c = _poisoned(launch.executed, tiles)
         bound = replace(
             self.bound(k, c, is_last=is_last),
-            most_accesses=self.most_accesses if k == self.launch.executed.k else 0,
+            most_accesses=self.most_accesses,
             notes_requests=True,
             notes_work=True,
         )
         ran = iter(self._run(bound, one_by_one(blocks), len(blocks)))
         of_groups = [[next(ran) for _ in group] for group in groups]
-        if k == self.launch.executed.k:
-            for group, found in zip(groups, of_groups, strict=True):
-                self._at_k |= zip(group, found, strict=True)
         first = [of_group[0] for of_group in of_groups]
         accesses = [one.accesses for one in first if one.accesses is not None]
+        reads = [_steps_of_reads(one.rows) for one in accesses]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
         n = launch.executed.n
         return BlockRuns(
@@ -301,6 +275,8 @@ class PlanExecutor:
             checked=len(owners),
             below=[one.below for one in accesses],
             work=[one.work for one in first if one.work is not None],
+            mean_reads=[float(steps.mean()) for steps in reads],
+            last_reads=[float(steps.max()) for steps in reads],
             requests=first_requests(
                 of_groups[0][0].requests, bound, k=k, row_floats={"A": k, "B": n, "C": n}
             ),
@@ -343,18 +319,18 @@ class PlanExecutor:
             raise LaunchError(describe(error.fault, self.translated, bound, limit)) from None
 
 
-def _in_the_middle(region: Region) -> Sequence[int]:
-    """The member of a region that is executed at K itself."""
-    at = len(region.members) // 2
-    return region.members[at : at + 1]
-
-
 def _tiles(launch: RungLaunch, blocks: Sequence[int]) -> list[Tile]:
     """Rows and columns of the tile that each block owns. Blocks that own none are left out."""
     found = tiles_of_c(launch.variant, launch.parameters, launch.executed, blocks)
     n = launch.problem.n
     within = [(rows, range(columns.start, min(columns.stop, n))) for rows, columns in found]
     return [tile for tile in within if all(tile)]
+
+
+def _steps_of_reads(accesses: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of instructions after which warps of a block read; [0] if it reads nothing."""
+    steps = accesses["step"][accesses["kind"] == READ]
+    return np.unique(steps) if len(steps) else np.zeros(1)
 
 
 def _extrapolated_counts(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
+from analysis.traffic import groups
 from analysis.traffic.groups import ENTRY, BlockClass, grouped
 
 GRID = (6, 5, 2)
@@ -63,12 +64,12 @@ def test_groups_stand_for_all_accesses(in_lines):
     assert {tuple(sorted(by_line[line])): counts[line] for line in by_line} == lines
 
 
-def test_a_sample_of_lines_is_evenly_spread_and_scaled():
+def test_a_sample_of_lines_is_evenly_spread_and_scaled(monkeypatch):
     entries = np.zeros(4096, dtype=ENTRY)
     entries["sector"], entries["mask"] = 4 * np.arange(4096), 15
     one = BlockClass(entries=entries, shifts=np.array([[LINE_BYTES * 4096, 0, 0]]), at=(0, 0, 0))
-    few = {"most": 1000, "most_entries": 4096}  # an eighth of the accesses, or less
-    found = grouped([one], np.zeros(32, np.uint32), (32, 1, 1), **few)
+    monkeypatch.setattr(groups, "MOST_ENTRIES", 4096)  # an eighth of the accesses, or less
+    found = grouped([one], np.zeros(32, np.uint32), (32, 1, 1), most=1000)
     assert found["block"].tolist() == list(range(32))  # one group each
     assert (found["lines"] == 4096).all()
 
@@ -79,7 +80,7 @@ def test_more_accesses_than_there_is_room_for_are_none():
     assert grouped([one], np.zeros(60, np.uint32), GRID, most=0) is None
 
 
-def test_long_runs_of_a_sample_have_all_accesses_to_its_lines():
+def test_long_runs_of_a_sample_have_all_accesses_to_its_lines(monkeypatch):
     """Blocks of a row and a column share shifts, so what was chosen for one is used for others."""
     rng = np.random.default_rng()
     entries = np.zeros(1200, dtype=ENTRY)
@@ -89,8 +90,8 @@ def test_long_runs_of_a_sample_have_all_accesses_to_its_lines():
     shifts = np.array([[0, 8 * LINE_BYTES, 0], [3 * LINE_BYTES, 0, LINE_BYTES]])
     classes = [BlockClass(entries=entries, shifts=shifts, at=at) for at in ((0, 0, 0), (1, 2, 0))]
     class_of = rng.integers(0, 2, int(np.prod(GRID))).astype(np.uint32)
-    few = 1200 * len(class_of) // 3
-    found = grouped(classes, class_of, GRID, most=10**6, most_entries=few)
+    monkeypatch.setattr(groups, "MOST_ENTRIES", 1200 * len(class_of) // 3)
+    found = grouped(classes, class_of, GRID, most=10**6)
     chosen = {  # one of four lines, as the accesses are three times too many
         line: sorted(accesses)
         for line, accesses in one_by_one(classes, class_of).items()

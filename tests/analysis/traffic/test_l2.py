@@ -474,6 +474,19 @@ def test_a_product_accesses_what_its_blocks_own(name):
         assert found.size[mine & reads].sum() == pytest.approx(4 * 72 * (len(rows) + len(columns)))
 
 
+def test_a_block_that_reads_later_reads_all_its_parts_later_and_ends_with_the_others():
+    (variant,) = (v for v in LADDER if v.name == "tiled")
+    problem = Gemm(m=32, n=16, k=64)  # two blocks
+    pieces = pieces_of_c(variant, variant.defaults, problem)
+    late = np.array([0.0, 0.25])
+    args = variant.tiling(variant.defaults), problem, pieces, np.array([0.0, 3.0])
+    usual, found = gemm_accesses(*args), gemm_accesses(*args, lead=late)
+    reads, of_late = ~found.is_write, found.block == 1
+    done = usual.time[reads & of_late] - 3
+    assert found.time[reads & of_late] == pytest.approx(3 + 0.25 + 0.75 * done)
+    assert (found.time == usual.time)[~of_late | found.is_write].all()
+
+
 # Parts of lines.
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from analysis.access import Tiling
-from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
 from analysis.errors import LaunchError, ShapeError
 from analysis.geometry import Geometry
@@ -27,7 +26,6 @@ from tests.sampling import chosen_of, exhaustive
 from toolkit.execution import block_plan, declared, launch_time, plan_executor
 from toolkit.execution.block_plan import k_points, period, timed_k
 from toolkit.execution.plan_executor import MOST_GUARDS, PlanExecutor, affine, merged
-from toolkit.execution.proof import index_of
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulator import Simulator
 from toolkit.execution.traffic import Residence
@@ -207,61 +205,8 @@ def test_of_a_rung_whose_blocks_differ_the_sm_that_finishes_last_is_replayed():
     asked = found.asked(schedule)
     assert asked.lifetimes.argmax() == found.work["longest"].argmax()
     accesses = asked.in_time(np.zeros(9), BlockProgress.even(np.ones(9)))
-    reads = [accesses.time[(accesses.block == block) & ~accesses.is_write] for block in range(9)]
-    last = [times.max() for times in reads] / asked.lifetimes
-    assert last == pytest.approx(last.mean(), abs=1 / found.accesses.moments)
-    assert last.max() < 1
-
-
-# Accesses of all blocks, from those of a few at K itself.
-
-ROUND = "256x320x512"  # all tiles within C: they shift evenly together
-OF_TILES = (("coarsened-1d", ROUND, 1), ("rasterised", "512x640x1024", 1), ("tiled", RAGGED, 9))
-
-
-@pytest.mark.parametrize(("label", "shape", "classes"), OF_TILES)
-def test_accesses_of_blocks_follow_from_those_of_a_few(label, shape, classes, monkeypatch):
-    monkeypatch.setattr(block_plan, "FULL_K_BUDGET", 0)
-    found, executor = counted(label, shape)
-    accesses, tiles = found.accesses, found.launch.tiles.tiles
-    few = len(executor._at_k)
-    assert len(accesses.classes) == classes
-    assert few <= 4 * classes < tiles
-    runs = executor._run_tiles(accesses.block_of, range(tiles), None)
-    reads = accesses.read_by_block(found.plan.blocks)
-    for tile in (tiles - 1, tiles // 3, tiles // 2 + 1):
-        rows = runs[tile].accesses.rows
-        assert reads[accesses.block_of[tile]] == runs[tile].accesses.below.read
-        assert sectors_of_tile(accesses, tile) == set(
-            zip(*(column.tolist() for column in sectors(rows)), strict=True)
-        )
-    assert accesses.below == sum((run.accesses.below for run in runs[1:]), runs[0].accesses.below)
-
-
-def sectors(rows):
-    """Sector and kind of each access to a sector."""
-    row, sector = np.nonzero(rows["mask"][:, None] >> np.arange(4, dtype=np.uint8) & 1)
-    return rows["line"][row] * 4 + sector.astype(np.uint64), rows["kind"][row]
-
-
-def sectors_of_tile(accesses, tile):
-    """The same of a tile, as its class has them."""
-    one = accesses.classes[accesses.class_of[tile]]
-    steps = np.array(index_of(tile, accesses.grid)) - one.at
-    found = set()
-    for entry in one.entries.tolist():
-        sector, _, shift, mask, kind = entry
-        first = sector + int(steps @ one.shifts[shift]) // SECTOR_BYTES
-        found |= {(first + k, kind) for k in range(4) if mask >> k & 1}
-    return found
-
-
-def test_blocks_at_k_itself_are_executed_once():
-    _, executor = counted("coarsened-1d", ROUND)
-    executed = dict(executor._at_k)
-    block_of = np.arange(executor.launch.geometry.blocks)
-    executor._run_tiles(block_of, list(executed), None)
-    assert all(executor._at_k[block] is run for block, run in executed.items())
+    last = [accesses.time[accesses.block == block].max() for block in range(9)]
+    assert last == pytest.approx(asked.lifetimes)
 
 
 # Along K.
