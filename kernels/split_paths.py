@@ -297,7 +297,7 @@ LEAST_K = 128  # a short sum is less accurate than in float32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constants:
+class SplitConstants:
     """Fitted on an H200: squares of 1,024, 2,048 and 4,096. Clocks are of 1,980 MHz."""
 
     pass_s: float = 4.0e-6  # of the first pass
@@ -307,7 +307,7 @@ class Constants:
     worth: float = 0.97  # of float32's time, of which fp32x must take less
 
 
-CONSTANTS = Constants()
+CONSTANTS = SplitConstants()
 TILE_CLOCKS = {NARROW: 2500.0, SQUARE: 4000.0, WIDE: 6000.0}  # around the steps of a tile
 STEP_CLOCKS = {NARROW: 1250.0, SQUARE: 2080.0, WIDE: 4000.0}  # of 64 of K
 SHARE_CLOCKS = 3000.0  # to store the sums of a share, and to see who ends last

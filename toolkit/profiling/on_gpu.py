@@ -41,7 +41,7 @@ from toolkit.profiling.competitors import Competitors
 from toolkit.profiling.errors_on_gpu import with_errors
 from toolkit.profiling.on_cpu import measure_cpu
 from toolkit.profiling.on_simulator import residence, with_simulation
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 from toolkit.profiling.predicted_path import with_predicted_path
 from toolkit.profiling.record import (
     Records,
@@ -102,7 +102,7 @@ class GpuBench:
         """True if hardware counters are collected."""
         return self._counting is not None
 
-    def steps(self, plan: Plan) -> int:
+    def steps(self, plan: RunPlan) -> int:
         """Number of steps that `profile_shape` reports: checks, reference, timing, counting."""
         return len(plan.selections) + (2 if self._counting is None else 3)
 
@@ -114,7 +114,7 @@ class GpuBench:
         return versions | (self._counting.software() if self._counting is not None else {})
 
     def profile_shape(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
     ) -> None:
         """Add one record per selection: each is checked alone, then all are timed round-robin.
 
@@ -127,7 +127,9 @@ class GpuBench:
             progress.step("hardware counters")
             self._count(self._counting, problem, plan, records, kernels)
 
-    def check_shape(self, problem: Gemm, plan: Plan, records: Records, progress: Progress) -> None:
+    def check_shape(
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
+    ) -> None:
         """Add one record per rung or cuBLAS, with its verdict; nothing is timed."""
         inputs = self._inputs_at(problem, plan, records, progress)
         for selection in plan.selections:
@@ -142,7 +144,7 @@ class GpuBench:
                 records[problem, selection.label] = record
 
     def _inputs_at(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
     ) -> _Inputs | None:
         """Inputs of a shape with the expected product; plans a record per selection.
 
@@ -174,7 +176,7 @@ class GpuBench:
         return replace(record, notes=(f"cuBLAS {self._cublas_version}",))
 
     def _check_and_time(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
     ) -> dict[str, Kernel]:
         """Fill the records with all but hardware counters; returns the rungs' machine code."""
         inputs = self._inputs_at(problem, plan, records, progress)
@@ -221,7 +223,7 @@ class GpuBench:
         self,
         counting: Counting,
         problem: Gemm,
-        plan: Plan,
+        plan: RunPlan,
         records: Records,
         kernels: Mapping[str, Kernel],
     ) -> None:
@@ -260,7 +262,7 @@ class GpuBench:
         record: Record,
         inputs: _Inputs,
         competitor: InAChild,
-        plan: Plan,
+        plan: RunPlan,
         selection: Selection,
     ) -> tuple[Record, Kernel | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed.
@@ -292,7 +294,7 @@ class GpuBench:
         selection: Selection,
         kernel: Kernel | None,
         inputs: _Inputs,
-        plan: Plan,
+        plan: RunPlan,
     ) -> Record:
         """The record with the simulator's counters and time; a note says where there are none."""
         if not self._simulates or record.status != "ok":
@@ -316,7 +318,7 @@ class GpuBench:
         self,
         problem: Gemm,
         competitors: Competitors,
-        plan: Plan,
+        plan: RunPlan,
         records: Records,
         progress: Progress,
         observer: Observer,
@@ -372,7 +374,7 @@ class _Inputs:
 
 
 def _to_time(
-    problem: Gemm, plan: Plan, records: Records, progress: Progress
+    problem: Gemm, plan: RunPlan, records: Records, progress: Progress
 ) -> dict[str, Selection]:
     """The planned selections that can be timed on the GPU, by label.
 
@@ -395,7 +397,7 @@ def _task(record: Record, selection: Selection, seed: int) -> Task:
 
 
 def _measure_cpu(
-    problem: Gemm, plan: Plan, records: Records, progress: Progress, inputs: _Inputs
+    problem: Gemm, plan: RunPlan, records: Records, progress: Progress, inputs: _Inputs
 ) -> None:
     """Before anybody else needs the host."""
     key = problem, CPU.name

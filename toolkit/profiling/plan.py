@@ -21,7 +21,7 @@ from toolkit.store.constants_file import predicting_with
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class RunPlan:
     """Shapes × selections, and how they are timed and predicted.
 
     `explicit` says that the user named the variants, so that one which cannot take a shape is
@@ -41,7 +41,7 @@ class Plan:
         """The device to predict times for, with the constants and the clock that were given."""
         return predicting_with(device, self.constants, self.clock_mhz)
 
-    def at(self, problem: Gemm, device: Device) -> Plan:
+    def at(self, problem: Gemm, device: Device) -> RunPlan:
         """The plan with `best` replaced by the rung that it selects for a shape on a device."""
         chosen = tuple(
             best_for(device, problem) if selection.variant is BEST else selection
@@ -74,7 +74,7 @@ def make_plan(
     l2: L2State = DEFAULT_L2,
     constants: str | Path | None = None,
     clock_mhz: float | None = None,
-) -> Plan:
+) -> RunPlan:
     """The plan of a run; repeated shapes and variants count once.
 
     Raises InputError for a value that cannot be used, ShapeError for a shape that a named rung
@@ -90,7 +90,7 @@ def make_plan(
     for selection, problem in product(named, problems):
         if isinstance(selection.variant, Variant):
             selection.variant.check_shape(problem)
-    return Plan(
+    return RunPlan(
         shapes=problems,
         selections=named or whole_ladder(),
         explicit=bool(variants),

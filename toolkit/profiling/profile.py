@@ -28,7 +28,7 @@ from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
-from toolkit.profiling.plan import Plan, make_plan
+from toolkit.profiling.plan import RunPlan, make_plan
 from toolkit.profiling.record import skipped
 from toolkit.profiling.resume import (
     SOURCES,
@@ -211,7 +211,7 @@ def _bench_without_gpu(executor: Choice, why_none: str, progress: Progress) -> t
 
 
 def _run(
-    plan: Plan,
+    plan: RunPlan,
     bench: Bench,
     progress: Progress,
     resume: Profile | None,
@@ -291,14 +291,14 @@ def _finished(record: Record, bench: Bench, status: Status) -> Record:
     return record
 
 
-def _environment(plan: Plan, bench: Bench) -> Environment:
+def _environment(plan: RunPlan, bench: Bench) -> Environment:
     found = environment(bench.monitor)
     chosen = [x for shape in plan.shapes for x in plan.at(shape, bench.device).selections]
     sources = {SOURCES: digest(chosen)}
     return replace(found, software=found.software | bench.software() | sources)
 
 
-def _command(plan: Plan, bench: Bench) -> str:
+def _command(plan: RunPlan, bench: Bench) -> str:
     """The command line that repeats this run."""
     words = ["python -m toolkit profile"]
     words += [f"--shape {problem}" for problem in plan.shapes]
