@@ -21,3 +21,8 @@ def test_numbers_are_in_order_within_a_topic():
     for topic in INDEX.split("\n## ")[1:]:
         numbers = [int(number) for number in re.findall(r"^- (\d+): ", topic, re.M)]
         assert numbers == sorted(set(numbers)), topic.splitlines()[0]
+
+
+def test_no_record_is_listed_outside_the_topics():
+    """A merge may append a line of the form that the list once had."""
+    assert not re.findall(r"^\d+\. .*", INDEX, re.M)
