@@ -23,19 +23,20 @@ class Constants:
     and evaluates them on the others (docs/decisions/0138-last-turns-and-ends.md).
     """
 
-    launch_s: float = 4.38e-08
+    launch_s: float = 4.79e-08
     pack_launch_s: float = 9.23e-07  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 4.60e-06  # of the one that adds the sums of splits
-    first_clocks: float = 793.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 193.0  # of each block of any_layout.cu
+    sums_launch_s: float = 1.54e-06  # of the one that adds the sums of splits
+    sums_wait_s: float = 7.37e-07  # of each time that it waits for sums
+    first_clocks: float = 735.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 214.0  # of each block of any_layout.cu
     bulk_block_clocks: float = 1190.0
     store_clocks: float = 0.214  # per element of a tile
     #: Of blocks side by side, over the warps that a block has on a scheduler: first copies, and per
     #: element of a tile last stores, which more warps hide.
-    fill_clocks: float = 360.0
-    exposed_store_clocks: float = 0.248
+    fill_clocks: float = 185.0
+    exposed_store_clocks: float = 0.312
     exposed_float_clocks: float = 0.074  # more of them, where rows of C do not begin on 16 bytes
-    slice_clocks: float = 0.0971  # per element of a tile and slice
+    slice_clocks: float = 0.114  # per element of a tile and slice
     copy_clocks: float = 0.00984  # per float that is copied by itself, not as a part of four
     along_clocks: float = 0.0409  # per float that is copied from rows along k
     #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn. By
@@ -43,9 +44,10 @@ class Constants:
     #: blocks of an SM end together and give their places to as many new ones.
     last_turn_shares: tuple[float, float, float] = (0.996, 0.123, 0.0362)
     #: How far blocks that leave schedulers idle slow each other down: 1 as if they shared them.
-    idle_share: float = 0.379
-    ticket_clocks: float = 3790.0
-    ticket_bytes_per_clock: float = 19.8  # of the block that adds the sums of others
+    idle_share: float = 0.263
+    ticket_clocks: float = 2.92e+03
+    ticket_wait_clocks: float = 643.0  # of each time that the last block waits for sums of others
+    ticket_bytes_per_clock: float = 52.7  # of these sums
     stream_store_clocks: float = 1.16  # per element of a tile of streamed.cu
     worker_clocks: float = 11500.0
     sum_of_worker_clocks: float = 1840.0
@@ -56,10 +58,11 @@ class Constants:
     few_row_clocks: tuple[float, float] = (278.0, 375.0)  # per row: its part of A, and its sums
     few_share_of_peak: float = 0.199
     few_exposed: float = 0.00838  # share of a block's work that reading does not hide
-    short_clocks: float = 1710.0
-    short_phase_clocks: float = 300.0
-    short_share_of_peak: float = 0.259
-    short_store_clocks: float = 0.0532
+    short_clocks: float = 1.6e+03
+    short_phase_clocks: float = 220.0
+    short_load_clocks: float = 0.4  # per float that a block loads
+    short_share_of_peak: float = 0.375
+    short_store_clocks: float = 0.0887
     pack_share: float = 0.843  # of the bandwidth of DRAM
     dram_share: float = 0.871
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.

@@ -55,6 +55,7 @@ BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 SHORT_DEPTH = 16  # of a phase of short_k.cu
+SUMS_TOGETHER = 16  # splits that a thread of sums.cuh has on their way
 SMALL_SPLITS = (1, 2, 3, 4)  # that are weighed where tiles fill half of the SMs or more
 
 _FIRST = itemgetter(0)
@@ -63,9 +64,9 @@ _FIRST = itemgetter(0)
 Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
 
 
-# Facts on a tile that the estimates need: its function and itself, k of a phase, k of which the K
-# of a block without splits is a multiple, blocks that fit on an SM, clocks of a k of 0, 1, 2, ...
-# of these, clocks to add the sums of one split, and one of `last_turn_shares`.
+# Facts on a tile that the estimates need: its function and itself, k of a phase, k of which what its
+# warps compute of the last one is a multiple, blocks that fit on an SM, clocks of a k of 0, 1, 2, ... of these, clocks to add the sums of one split, and one of
+# `last_turn_shares`.
 _Loop = tuple[Callable[..., Plan], Tile, int, int, int, tuple[float, ...], float, float]
 # Clocks of a block beside its loop, those of blocks side by side that nothing hides, and both of a
 # block where an SM is full.
@@ -188,7 +189,7 @@ def _rows(
             continue
         rate = (RATES.get(f"{tile.name} bulk") if is_bulk else None) or RATES[tile.name]
         elements = tile.bm * tile.bn
-        step = tile.bk if is_bulk else CHUNK * tile.slices
+        step = tile.bk if is_bulk else CHUNK
         beside = tuple(scale * one / tile.bk for one in _beside(rate, tile.threads, c.idle_share))
         adding = FLOAT_BYTES * elements / c.ticket_bytes_per_clock
         of_scheduler = ceil_div(rate.blocks * tile.threads, THREADS_OF_A_TURN)
@@ -289,13 +290,15 @@ def _weigh_tiles(
             _splits(tiles, sms, slots, phases, most_ticketed) if tiles < 4 * slots else (1,)
         ):
             blocks, second_s = tiles * splits, 0.0
+            whole, clocks = -(-phases // splits) * bk, 0.0
+            depth = whole
             if splits == 1:
-                depth, clocks = -(-k // step) * step, 0.0
+                depth = -(-k // step) * step
             elif splits <= most_ticketed:
-                depth, clocks = -(-phases // splits) * bk, c.ticket_clocks + splits * adding
+                waits = tile.groups * -(-splits // tile.splits_together)
+                clocks = c.ticket_clocks + waits * c.ticket_wait_clocks + splits * adding
             else:
-                depth, clocks = -(-phases // splits) * bk, 0.0
-                second_s = c.sums_launch_s
+                second_s = c.sums_launch_s + -(-splits // SUMS_TOGETHER) * c.sums_wait_s
                 if least_s + second_s >= best:
                     continue
             turns, rest = divmod(blocks, slots)
@@ -305,7 +308,8 @@ def _weigh_tiles(
                 of_last = beside[together] + together * more
                 if turns:
                     of_last += share / turns * (resident * of_k - of_last)
-                clocks += of_turn + together * each + depth * of_last
+                in_loop = max(depth * of_last, whole * (beside[1] + more))
+                clocks += of_turn + together * each + in_loop
             busy_s = clocks * clock_s
             seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:
@@ -418,8 +422,9 @@ def _weigh_short_k(
         most = 3 if elements > 8 else 4 if elements > 2 else 6  # on an SM, by registers
         together = min(most, ceil_div(blocks, machine.sms))
         rounds = blocks / (machine.sms * together) if blocks > machine.sms * most else 1.0
-        work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak
-        clocks = c.short_clocks + phases * (c.short_phase_clocks + work)
+        work = bm * bn / machine.lanes / c.short_share_of_peak + (bm + bn) * c.short_load_clocks
+        clocks = phases * (c.short_phase_clocks + together * SHORT_DEPTH * work)
         clocks += together * c.short_store_clocks * bm * bn
-        seconds = c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s)
+        busy_s = max(rounds * clocks / machine.clock_hz, floor_s)
+        seconds = c.launch_s + c.short_clocks / machine.clock_hz + busy_s
         found.append((seconds, short_k, (rows, columns)))
