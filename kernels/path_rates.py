@@ -23,17 +23,18 @@ class Constants:
     and evaluates them on the others (docs/decisions/0138-last-turns-and-ends.md).
     """
 
-    launch_s: float = 4.79e-08
+    late_start_s: float = 3.12e-07  # of the next launch, behind one of more blocks than FEW_BLOCKS
+    launch_s: float = 3.07e-08
     pack_launch_s: float = 9.23e-07  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 1.54e-06  # of the one that adds the sums of splits
-    sums_wait_s: float = 7.37e-07  # of each time that it waits for sums
-    first_clocks: float = 735.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 214.0  # of each block of any_layout.cu
+    sums_launch_s: float = 1.13e-06  # of the one that adds the sums of splits
+    sums_wait_s: float = 8.33e-07  # of each time that it waits for sums
+    first_clocks: float = 521.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 253.0  # of each block of any_layout.cu
     bulk_block_clocks: float = 1190.0
     store_clocks: float = 0.214  # per element of a tile
     #: Of blocks side by side, over the warps that a block has on a scheduler: first copies, and per
     #: element of a tile last stores, which more warps hide.
-    fill_clocks: float = 185.0
+    fill_clocks: float = 95.2
     exposed_store_clocks: float = 0.312
     exposed_float_clocks: float = 0.074  # more of them, where rows of C do not begin on 16 bytes
     slice_clocks: float = 0.114  # per element of a tile and slice
@@ -44,25 +45,26 @@ class Constants:
     #: blocks of an SM end together and give their places to as many new ones.
     last_turn_shares: tuple[float, float, float] = (0.996, 0.123, 0.0362)
     #: How far blocks that leave schedulers idle slow each other down: 1 as if they shared them.
-    idle_share: float = 0.263
-    ticket_clocks: float = 2.92e+03
-    ticket_wait_clocks: float = 643.0  # of each time that the last block waits for sums of others
-    ticket_bytes_per_clock: float = 52.7  # of these sums
+    idle_share: float = 0.271
+    ticket_clocks: float = 3.3e+03
+    ticket_wait_clocks: float = 390.0  # of each time that the last block waits for sums of others
+    ticket_bytes_per_clock: float = 69.7  # of these sums
     stream_store_clocks: float = 1.16  # per element of a tile of streamed.cu
     worker_clocks: float = 11500.0
     sum_of_worker_clocks: float = 1840.0
-    few_clocks: tuple[float, float] = (2680.0, 2270.0)  # where B is stored along n, and along k
-    few_chunk_clocks: float = 164.0  # of the columns of A that are in shared memory at a time
-    few_read_clocks: float = 1340.0  # of the loads of B that a thread has on their way
-    few_sm_bytes_per_clock: float = 23.8
-    few_row_clocks: tuple[float, float] = (278.0, 375.0)  # per row: its part of A, and its sums
-    few_share_of_peak: float = 0.199
-    few_exposed: float = 0.00838  # share of a block's work that reading does not hide
+    few_clocks: tuple[float, float] = (2560.0, 1920.0)  # where B is stored along n, and along k
+    few_chunk_clocks: float = 133.0  # of the columns of A that are in shared memory at a time
+    few_read_clocks: float = 1.4e+03  # of the loads of B that a thread has on their way
+    few_sm_bytes_per_clock: float = 26.0
+    few_row_clocks: tuple[float, float] = (129.0, 450.0)  # per row: its part of A, and its sums
+    few_share_of_peak: float = 0.206
+    few_ticket_clocks: float = 3.45e+03
+    few_power: float = 4.28
     short_clocks: float = 1.6e+03
-    short_phase_clocks: float = 220.0
+    short_phase_clocks: float = 124.0
     short_load_clocks: float = 0.4  # per float that a block loads
     short_share_of_peak: float = 0.375
-    short_store_clocks: float = 0.0887
+    short_store_clocks: float = 0.0665
     pack_share: float = 0.843  # of the bandwidth of DRAM
     dram_share: float = 0.871
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.

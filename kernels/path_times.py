@@ -42,6 +42,7 @@ from kernels.paths import (
     must_pack,
     short_k,
     sliced,
+    splits_of_few_rows,
     streamed,
     streamed_bytes,
 )
@@ -55,6 +56,7 @@ BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 SHORT_DEPTH = 16  # of a phase of short_k.cu
+FEW_BLOCKS = 64  # of early_start.cuh: more let the next launch start when their last ones leave
 SUMS_TOGETHER = 16  # splits that a thread of sums.cuh has on their way
 SMALL_SPLITS = (1, 2, 3, 4)  # that are weighed where tiles fill half of the SMs or more
 
@@ -289,7 +291,8 @@ def _weigh_tiles(
         for splits in (
             _splits(tiles, sms, slots, phases, most_ticketed) if tiles < 4 * slots else (1,)
         ):
-            blocks, second_s = tiles * splits, 0.0
+            blocks = tiles * splits
+            second_s = c.late_start_s if blocks > FEW_BLOCKS else 0.0
             whole, clocks = -(-phases // splits) * bk, 0.0
             depth = whole
             if splits == 1:
@@ -298,7 +301,7 @@ def _weigh_tiles(
                 waits = tile.groups * -(-splits // tile.splits_together)
                 clocks = c.ticket_clocks + waits * c.ticket_wait_clocks + splits * adding
             else:
-                second_s = c.sums_launch_s + -(-splits // SUMS_TOGETHER) * c.sums_wait_s
+                second_s += c.sums_launch_s + -(-splits // SUMS_TOGETHER) * c.sums_wait_s
                 if least_s + second_s >= best:
                     continue
             turns, rest = divmod(blocks, slots)
@@ -370,6 +373,7 @@ def _weigh_streams(
             clocks += c.worker_clocks + c.sum_of_worker_clocks * workers / shared
         busy_s = clocks / machine.clock_hz
         seconds = c.launch_s + packing_s + (busy_s if busy_s > memory_s else memory_s)
+        if tiles > FEW_BLOCKS: seconds += c.late_start_s
         found.append((seconds, streamed, (rows, workers)))
 
 
@@ -403,10 +407,11 @@ def _weigh_few_rows(
             c.few_clocks[along_k] + c.few_row_clocks[along_k] * rows + max(reading, adding)
         )
         if splits > 1:
-            sums = splits * FLOAT_BYTES * columns * rows
-            clocks += c.ticket_clocks + sums / c.ticket_bytes_per_clock
-        busy_s = clocks / machine.clock_hz
-        seconds = max(busy_s, product.matrix_bytes / machine.dram) + c.few_exposed * busy_s
+            waits = ceil_div(splits, splits_of_few_rows(rows, columns))
+            clocks += c.few_ticket_clocks + waits * c.ticket_wait_clocks
+        busy_s, memory_s = clocks / machine.clock_hz, product.matrix_bytes / machine.dram
+        seconds = (busy_s**c.few_power + memory_s**c.few_power) ** (1 / c.few_power)
+        if blocks > FEW_BLOCKS: seconds += c.late_start_s
         found.append((c.launch_s + seconds, few_rows, (splits, depth)))
 
 
@@ -427,4 +432,5 @@ def _weigh_short_k(
         clocks += together * c.short_store_clocks * bm * bn
         busy_s = max(rounds * clocks / machine.clock_hz, floor_s)
         seconds = c.launch_s + c.short_clocks / machine.clock_hz + busy_s
+        if blocks > FEW_BLOCKS: seconds += c.late_start_s
         found.append((seconds, short_k, (rows, columns)))

@@ -27,7 +27,7 @@ FOLDERS = "products", "split_products", "sgemm"  # of kernels, in the order of a
 _INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 
 COLUMNS_OF_FEW_ROWS = {True: 32, False: 128}  # of a block, by whether B is stored along k
-MOST_ROWS = 8  # of few_rows.cu
+MOST_ROWS, THREADS_OF_FEW_ROWS = 8, 256  # of few_rows.cu
 ROWS_OF_FEW_ROWS = (1, 2, 4, 8)
 MOST_SHORT_K = 96  # beyond it short_k.cu is not considered
 PACK_TILE = 64
@@ -223,6 +223,13 @@ def depth_of_few_rows(rows: int) -> int:
     return 2048 // rows if rows < 8 else 512
 
 
+def splits_of_few_rows(rows: int, columns: int) -> int:
+    """Splits whose sums the last block of few_rows.cu has on their way at a time."""
+    values = rows * columns
+    groups, passes = max(1, THREADS_OF_FEW_ROWS // values), ceil_div(values, THREADS_OF_FEW_ROWS)
+    return groups * ((4 if rows == 4 else 16) // passes)
+
+
 def few_rows(product: Product, splits: int, depth: int) -> Plan:
     """At most 8 rows or columns of C; `splits` blocks, each with `depth` of K, share columns."""
     if splits != ceil_div(product.k, depth):
@@ -256,7 +263,7 @@ def few_rows(product: Product, splits: int, depth: int) -> Plan:
         entry="sgemm_few_rows",
         defines={"ROWS": most, "B_ALONG_K": int(along_k), "QUADS": int(large.in_quads)},
         grid=(blocks, splits, product.batch),
-        block=256,
+        block=THREADS_OF_FEW_ROWS,
         dynamic_shared_bytes=0,
         waits_itself=True,
         arguments=(
