@@ -36,6 +36,7 @@ class Constants:
     #: element of a tile last stores, which more warps hide.
     fill_clocks: float = 95.2
     exposed_store_clocks: float = 0.312
+    later_turn_share: float = 0.3  # of both, after the first turn: blocks end one after another
     exposed_float_clocks: float = 0.074  # more of them, where rows of C do not begin on 16 bytes
     slice_clocks: float = 0.114  # per element of a tile and slice
     copy_clocks: float = 0.00984  # per float that is copied by itself, not as a part of four

@@ -214,7 +214,7 @@ def _ends(tile: Tile, blocks: int, c: Constants, *, by_floats: bool) -> _Ends:
     each = elements * of_element + (c.bulk_block_clocks if tile.is_bulk else c.block_clocks)
     exposed = c.fill_clocks + elements * exposed_of_element
     of_turn = exposed * THREADS_OF_A_TURN / tile.threads
-    return each, of_turn, each + of_turn / blocks
+    return each, of_turn, each + c.later_turn_share * of_turn / blocks
 
 
 def _beside(rate: Rate, threads: int, idle_share: float) -> Iterator[float]:
@@ -305,14 +305,15 @@ def _weigh_tiles(
                 if least_s + second_s >= best:
                     continue
             turns, rest = divmod(blocks, slots)
-            clocks += turns * (of_turn + resident * (each + depth * of_k))
+            clocks += turns * resident * (each + depth * of_k)
+            clocks += of_turn * (1.0 + c.later_turn_share * (turns + (rest > 0) - 1))
             if rest:
                 together = -(-rest // sms)
                 of_last = beside[together] + together * more
                 if turns:
                     of_last += share / turns * (resident * of_k - of_last)
                 in_loop = max(depth * of_last, whole * (beside[1] + more))
-                clocks += of_turn + together * each + in_loop
+                clocks += together * each + in_loop
             busy_s = clocks * clock_s
             seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
             if seconds < best:
