@@ -47,7 +47,7 @@ class Constants:
     last_turn_shares: tuple[float, float, float] = (0.996, 0.123, 0.0362)
     #: How far blocks that leave schedulers idle slow each other down: 1 as if they shared them.
     idle_share: float = 0.271
-    ticket_clocks: float = 3.3e+03
+    ticket_clocks: float = 3.3e03
     ticket_wait_clocks: float = 390.0  # of each time that the last block waits for sums of others
     ticket_bytes_per_clock: float = 69.7  # of these sums
     stream_store_clocks: float = 1.16  # per element of a tile of streamed.cu
@@ -55,13 +55,13 @@ class Constants:
     sum_of_worker_clocks: float = 1840.0
     few_clocks: tuple[float, float] = (2560.0, 1920.0)  # where B is stored along n, and along k
     few_chunk_clocks: float = 133.0  # of the columns of A that are in shared memory at a time
-    few_read_clocks: float = 1.4e+03  # of the loads of B that a thread has on their way
+    few_read_clocks: float = 1.4e03  # of the loads of B that a thread has on their way
     few_sm_bytes_per_clock: float = 26.0
     few_row_clocks: tuple[float, float] = (129.0, 450.0)  # per row: its part of A, and its sums
     few_share_of_peak: float = 0.206
-    few_ticket_clocks: float = 3.45e+03
+    few_ticket_clocks: float = 3.45e03
     few_power: float = 4.28
-    short_clocks: float = 1.6e+03
+    short_clocks: float = 1.6e03
     short_phase_clocks: float = 124.0
     short_load_clocks: float = 0.4  # per float that a block loads
     short_share_of_peak: float = 0.375
