@@ -23,7 +23,7 @@ from analysis.devices import Device, find_device
 from kernels.path_rates import CONSTANTS, Constants
 from kernels.path_times import candidates
 from kernels.product import Product
-from validation.products.law import products
+from validation.products.law import SEED, products
 
 TURNS = 12
 FIRST_STEP, LATER = 0.2, 0.75  # relative change of a constant, and its factor from turn to turn
@@ -49,7 +49,8 @@ class Timed:
 
 def timed(run: dict[str, Any], device: Device) -> Iterator[Timed]:
     """The products of a run. All of their candidates are made once, for their labels."""
-    numbers = {case.name: (n, case.product) for n, case in enumerate(products())}
+    drawn = products(run.get("seed", SEED))
+    numbers = {case.name: (n, case.product) for n, case in enumerate(drawn)}
     for record in run["records"]:
         number, product = numbers[record["name"]]
         labels = [make(product, *rest).label for _, make, rest in candidates(device, product)]
