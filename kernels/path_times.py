@@ -188,8 +188,8 @@ def _machine(device: Device, c: Constants) -> _Machine:
 def _any_loops(machine: _Machine, product: Product, c: Constants) -> tuple[_Loop, ...]:
     """The loops of any_layout.cu, for the way in which the matrices of a product are stored."""
     a_along, b_along = not product.transpose_a, product.transpose_b
-    a_in_quads = not a_along and product.a.in_quads
-    b_in_quads = not b_along and product.b.in_quads
+    a_in_quads, b_in_quads, _ = product.in_quads
+    a_in_quads, b_in_quads = a_in_quads and not a_along, b_in_quads and not b_along
     by_floats = _stores_floats(product)
     key = a_along, a_in_quads, b_along, b_in_quads, by_floats
     found = machine.loops.get(key)
@@ -222,7 +222,7 @@ def _bulk_loops(machine: _Machine, product: Product, c: Constants) -> tuple[_Loo
 
 
 def _stores_floats(product: Product) -> bool:
-    return not product.c.in_quads or product.n % 4 != 0
+    return not product.in_quads[2] or product.n % 4 != 0
 
 
 def _loop(
@@ -451,7 +451,7 @@ def _weigh_few_rows(
     k, sms, turned = product.k, machine.sms, product.n < product.m
     few, many = (product.n, product.m) if turned else (product.m, product.n)
     along_k = (not product.transpose_a) if turned else product.transpose_b
-    is_in_quads = (product.a if turned else product.b).in_quads
+    is_in_quads = product.in_quads[0 if turned else 1]
     columns = COLUMNS_OF_FEW_ROWS[along_k]
     rows = next(n for n in ROWS_OF_FEW_ROWS if n >= few)
     loads, k_of_chunk = loads_of_few_rows(rows, along_k, is_in_quads), depth_of_few_rows(rows)
