@@ -23,33 +23,35 @@ class Constants:
     and evaluates them on the others (docs/decisions/0138-last-turns-and-ends.md).
     """
 
-    late_start_s: float = 3.12e-07  # of the next launch, behind one of more blocks than FEW_BLOCKS
-    launch_s: float = 3.07e-08
+    late_start_s: float = 3.19e-07  # of the next launch, behind one of more blocks than FEW_BLOCKS
+    launch_s: float = 2.19e-08
     pack_launch_s: float = 9.23e-07  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 1.13e-06  # of the one that adds the sums of splits
-    sums_wait_s: float = 8.33e-07  # of each time that it waits for sums
-    first_clocks: float = 521.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 253.0  # of each block of any_layout.cu
+    sums_launch_s: float = 7.58e-07  # of the one that adds the sums of splits
+    sums_wait_s: float = 9.06e-07  # of each time that it waits for sums
+    first_clocks: float = 802.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 245.0  # of each block of any_layout.cu
     bulk_block_clocks: float = 1190.0
     store_clocks: float = 0.214  # per element of a tile
     #: Of blocks side by side, over the warps that a block has on a scheduler: first copies, and per
     #: element of a tile last stores, which more warps hide.
-    fill_clocks: float = 95.2
-    exposed_store_clocks: float = 0.312
-    later_turn_share: float = 0.3  # of both, after the first turn: blocks end one after another
-    exposed_float_clocks: float = 0.074  # more of them, where rows of C do not begin on 16 bytes
-    slice_clocks: float = 0.114  # per element of a tile and slice
-    copy_clocks: float = 0.00984  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0409  # per float that is copied from rows along k
+    fill_clocks: float = 23.0
+    exposed_store_clocks: float = 0.286
+    later_turn_share: float = 0.0725  # of both, after the first turn: blocks end one after another
+    exposed_float_clocks: float = 0.21  # more of them, where rows of C do not begin on 16 bytes
+    slice_clocks: float = 0.103  # per element of a tile and slice
+    copy_clocks: float = 0.0188  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0389  # per float that is copied from rows along k
     #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn. By
     #: the warps of a scheduler of a full SM, up to two, three and more: the fewer, the more do
     #: blocks of an SM end together and give their places to as many new ones.
-    last_turn_shares: tuple[float, float, float] = (0.996, 0.123, 0.0362)
+    last_turn_shares: tuple[float, float, float] = (1.0, 0.609, 0.238)
+    #: K of a block after which half of it counts: the longer, the more do blocks end apart.
+    drift_k: float = 95.0
     #: How far blocks that leave schedulers idle slow each other down: 1 as if they shared them.
-    idle_share: float = 0.271
-    ticket_clocks: float = 3.3e03
-    ticket_wait_clocks: float = 390.0  # of each time that the last block waits for sums of others
-    ticket_bytes_per_clock: float = 69.7  # of these sums
+    idle_share: float = 0.126
+    ticket_clocks: float = 3.01e+03
+    ticket_wait_clocks: float = 393.0  # of each time that the last block waits for sums of others
+    ticket_bytes_per_clock: float = 63.1  # of these sums
     stream_store_clocks: float = 1.16  # per element of a tile of streamed.cu
     worker_clocks: float = 11500.0
     sum_of_worker_clocks: float = 1840.0
@@ -69,10 +71,7 @@ class Constants:
     pack_share: float = 0.843  # of the bandwidth of DRAM
     dram_share: float = 0.871
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
-    any_rates: tuple[float, ...] = (
-        *(0.853, 0.878, 0.842, 0.882, 0.928, 0.981, 0.861),
-        *(0.957, 0.942, 0.88, 0.884, 0.861, 0.852, 0.921),
-    )
+    any_rates: tuple[float, ...] = (0.861, 0.886, 0.818, 0.894, 0.939, 0.961, 0.855, 0.947, 0.944, 0.885, 0.904, 0.865, 0.833, 0.9)
     bulk_rates: tuple[float, ...] = (1.02, 1.08, 1.02, 1.07, 1.08)
     streamed_rates: tuple[float, ...] = (1.12, 1.13)
 

@@ -84,6 +84,7 @@ class _Loop(NamedTuple):
     of_turn: float  #: those for which blocks side by side wait together
     of_split: float  #: clocks to add the sums of a split
     last_turn_share: float
+    drift_k: float  #: K of a block after which half of it counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +254,7 @@ def _loop(
         each=each,
         of_turn=of_turn,
         of_split=FLOAT_BYTES * tile.bm * tile.bn / c.ticket_bytes_per_clock,
+        drift_k=c.drift_k if warps > 2 else inf,
         last_turn_share=c.last_turn_shares[min(max(warps, 2), 4) - 2],
     )
 
@@ -394,7 +396,8 @@ def _clocks_of_turns(
     of_turns = turns * loop.resident * (loop.each + depth * loop.of_k)
     if rest == 0:
         return of_turns + loop.of_turn * (1.0 + c.later_turn_share * (turns - 1))
-    of_last += loop.last_turn_share / turns * (loop.resident * loop.of_k - of_last)
+    share = loop.last_turn_share / (turns * (1.0 + depth / loop.drift_k))
+    of_last += share * (loop.resident * loop.of_k - of_last)
     of_turns += loop.of_turn * (1.0 + c.later_turn_share * turns)
     return of_turns + together * loop.each + depth * of_last
 
