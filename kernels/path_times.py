@@ -6,7 +6,7 @@ has loop rates of the kernels, and constants that are fitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from operator import itemgetter
@@ -23,7 +23,6 @@ from kernels.path_rates import (
     STREAMED_SHARES,
     TIMED_DEVICE,
     Constants,
-    Rate,
 )
 from kernels.path_tiles import ANY_TILES, BULK_TILES, CHUNK, Tile
 from kernels.paths import (
@@ -235,21 +234,21 @@ def _loop(
     c: Constants,
 ) -> _Loop:
     """Facts of a tile; a k of a block takes `more` clocks than its rate says."""
-    rate = (RATES.get(f"{tile.name} bulk") if tile.is_bulk else None) or RATES[tile.name]
-    clocks = _beside(rate, tile.threads, c.idle_share)
-    beside = tuple(scale * one / tile.bk + n * more for n, one in enumerate(clocks))
+    clocks = (RATES.get(f"{tile.name} bulk") if tile.is_bulk else None) or RATES[tile.name]
+    resident = len(clocks)
+    beside = tuple(scale * one / tile.bk + n * more for n, one in enumerate((0, *clocks)))
     each, of_turn = _ends(tile, by_floats, c)
-    warps = ceil_div(rate.blocks * tile.threads, THREADS_OF_A_TURN)  # of a scheduler
+    warps = ceil_div(resident * tile.threads, THREADS_OF_A_TURN)  # of a scheduler
     return _Loop(
         bm=tile.bm,
         bn=tile.bn,
-        of_block=each + c.later_turn_share * of_turn / rate.blocks,
-        of_k=beside[-1] / rate.blocks,
+        of_block=each + c.later_turn_share * of_turn / resident,
+        of_k=beside[-1] / resident,
         make=make,
         tile=tile,
         bk=tile.bk,
         step=tile.bk if tile.is_bulk else CHUNK,
-        resident=rate.blocks,
+        resident=resident,
         beside=beside,
         each=each,
         of_turn=of_turn,
@@ -269,21 +268,6 @@ def _ends(tile: Tile, by_floats: bool, c: Constants) -> tuple[float, float]:
     if by_floats:
         exposed += elements * c.exposed_float_clocks
     return each, exposed * THREADS_OF_A_TURN / tile.threads
-
-
-def _beside(rate: Rate, threads: int, idle_share: float) -> Iterator[float]:
-    """Clocks of a phase of 0, 1, 2, ... blocks of an SM.
-
-    They grow with the warps of the scheduler that has the most: three blocks of two warps take as
-    long as four. `idle_share` of it grows with the warps of all schedulers.
-    """
-    most_warps = [ceil_div(n * threads, THREADS_OF_A_TURN) for n in range(rate.blocks + 1)]
-    yield 0.0
-    for n, warps in enumerate(most_warps[1:]):
-        of_most = (warps - most_warps[1]) / max(1, most_warps[-1] - most_warps[1])
-        of_all = n / max(1, rate.blocks - 1)
-        further = max(of_most, of_most + idle_share * (of_all - of_most))
-        yield rate.alone + further * (rate.together - rate.alone)
 
 
 # The least clocks that a tile can take, where all SMs are full or memory is busy; those before its
