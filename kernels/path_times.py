@@ -71,8 +71,9 @@ class _Loop(NamedTuple):
 
     bm: int
     bn: int
-    of_block: float  #: clocks of a block beside its loop, on a full SM
-    of_k: float  #: clocks of a k of a block, on a full SM
+    least_of_block: float  #: least clocks of a block beside its loop
+    least_of_k: float  #: least clocks of a k of a block, on an SM that has been full before
+    of_k: float  #: clocks of a k of a block on a full SM
     make: Callable[..., Plan]
     tile: Tile
     bk: int  #: k of a phase
@@ -82,6 +83,7 @@ class _Loop(NamedTuple):
     each: float  #: clocks of first copies and last stores that all warps of an SM share
     of_turn: float  #: those for which blocks side by side wait together
     of_split: float  #: clocks to add the sums of a split
+    later: float  #: clocks of a k after the first turn, relative to those in it
     last_turn_share: float
     drift_k: float  #: K of a block after which half of it counts
 
@@ -239,10 +241,12 @@ def _loop(
     beside = tuple(scale * one / tile.bk + n * more for n, one in enumerate((0, *clocks)))
     each, of_turn = _ends(tile, by_floats, c)
     warps = ceil_div(resident * tile.threads, THREADS_OF_A_TURN)  # of a scheduler
+    later = c.later_loop if warps > 2 else 1.0  # blocks that do not begin together
     return _Loop(
         bm=tile.bm,
         bn=tile.bn,
-        of_block=each + c.later_turn_share * of_turn / resident,
+        least_of_block=each + min(c.later_turn_share, 1.0) * of_turn / resident,
+        least_of_k=later * beside[-1] / resident,
         of_k=beside[-1] / resident,
         make=make,
         tile=tile,
@@ -253,6 +257,7 @@ def _loop(
         each=each,
         of_turn=of_turn,
         of_split=FLOAT_BYTES * tile.bm * tile.bn / c.ticket_bytes_per_clock,
+        later=later,
         drift_k=c.drift_k if warps > 2 else inf,
         last_turn_share=c.last_turn_shares[min(max(warps, 2), 4) - 2],
     )
@@ -352,7 +357,7 @@ def _weigh_splits(
         else:
             waits = -(-splits // SUMS_TOGETHER)
             before += (c.sums_launch_s + waits * c.sums_wait_s) * clock_hz
-        if before + more + -(-blocks // sms) * (loop.each + depth * loop.of_k) >= best:
+        if before + more + -(-blocks // sms) * (loop.each + depth * loop.least_of_k) >= best:
             continue  # the SM with the most blocks takes too long, even at its highest rate
         more += _clocks_of_turns(loop, sms, blocks, depth, depth, c)
         clocks = before + (more if more > memory else memory)
@@ -377,13 +382,14 @@ def _clocks_of_turns(
     if turns == 0:
         alone, shared = whole * loop.beside[1], depth * of_last
         return loop.of_turn + together * loop.each + (shared if shared > alone else alone)
-    of_turns = turns * loop.resident * (loop.each + depth * loop.of_k)
+    of_full = depth * loop.resident * loop.of_k
+    of_turns = loop.resident * turns * loop.each + of_full * (1.0 + loop.later * (turns - 1))
     if rest == 0:
         return of_turns + loop.of_turn * (1.0 + c.later_turn_share * (turns - 1))
     share = loop.last_turn_share / (turns * (1.0 + depth / loop.drift_k))
-    of_last += share * (loop.resident * loop.of_k - of_last)
+    of_last = depth * of_last + share * (of_full - depth * of_last)
     of_turns += loop.of_turn * (1.0 + c.later_turn_share * turns)
-    return of_turns + together * loop.each + depth * of_last
+    return of_turns + together * loop.each + loop.later * of_last
 
 
 def _splits(tiles: int, sms: int, slots: int, phases: int, most_ticketed: int) -> list[int]:
