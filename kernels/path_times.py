@@ -82,7 +82,7 @@ class _Loop(NamedTuple):
     beside: tuple[float, ...]  #: clocks of a k of 0, 1, 2, ... blocks of an SM
     each: float  #: clocks of first copies and last stores that all warps of an SM share
     of_turn: float  #: those for which blocks side by side wait together
-    of_split: float  #: clocks to add the sums of a split
+    of_split: float  #: clocks of a block to leave its sums, and to add those of a block
     later: float  #: clocks of a k after the first turn, relative to those in it
     last_turn_share: float
     drift_k: float  #: K of a block after which half of it counts
@@ -256,7 +256,7 @@ def _loop(
         beside=beside,
         each=each,
         of_turn=of_turn,
-        of_split=FLOAT_BYTES * tile.bm * tile.bn / c.ticket_bytes_per_clock,
+        of_split=c.split_clocks * tile.bm * tile.bn,
         later=later,
         drift_k=c.drift_k if warps > 2 else inf,
         last_turn_share=c.last_turn_shares[min(max(warps, 2), 4) - 2],
@@ -319,7 +319,8 @@ def _weigh_tiles(
         if least >= best:
             break
         step, bk = loop.step, loop.bk
-        clocks = _clocks_of_turns(loop, sms, tiles, -(-k // step) * step, -(-k // bk) * bk, c)
+        depth, whole = -(-k // step) * step, -(-k // bk) * bk
+        clocks = _clocks_of_turns(loop, loop.each, sms, tiles, depth, whole, c)
         clocks = start + (clocks if clocks > memory else memory)
         if tiles > FEW_BLOCKS:
             clocks += late_start
@@ -347,19 +348,19 @@ def _weigh_splits(
     sms, clock_hz = machine.sms, machine.clock_hz
     _, start, _, tiles, loop = bound
     tile, most_ticketed = loop.tile, loop.tile.most_ticketed
-    phases = -(-k // loop.bk)
+    phases, each = -(-k // loop.bk), loop.each + loop.of_split
     for splits in _splits(tiles, sms, sms * loop.resident, phases, most_ticketed):
         blocks, depth = tiles * splits, -(-phases // splits) * loop.bk
         before, more = start + (c.late_start_s * clock_hz if blocks > FEW_BLOCKS else 0.0), 0.0
         if splits <= most_ticketed:
             waits = tile.groups * -(-splits // tile.splits_together)
-            more = c.ticket_clocks + waits * c.ticket_wait_clocks + splits * loop.of_split
+            more = c.ticket_clocks + waits * c.ticket_wait_clocks
         else:
             waits = -(-splits // SUMS_TOGETHER)
             before += (c.sums_launch_s + waits * c.sums_wait_s) * clock_hz
-        if before + more + -(-blocks // sms) * (loop.each + depth * loop.least_of_k) >= best:
+        if before + more + -(-blocks // sms) * (each + depth * loop.least_of_k) >= best:
             continue  # the SM with the most blocks takes too long, even at its highest rate
-        more += _clocks_of_turns(loop, sms, blocks, depth, depth, c)
+        more += _clocks_of_turns(loop, each, sms, blocks, depth, depth, c)
         clocks = before + (more if more > memory else memory)
         if clocks < best:
             found.append((clocks / clock_hz, loop.make, (tile, splits)))
@@ -368,7 +369,7 @@ def _weigh_splits(
 
 
 def _clocks_of_turns(
-    loop: _Loop, sms: int, blocks: int, depth: int, whole: int, c: Constants
+    loop: _Loop, each: float, sms: int, blocks: int, depth: int, whole: int, c: Constants
 ) -> float:
     """Clocks of `blocks` blocks, whose warps compute `depth` of k in phases of `whole` of k.
 
@@ -381,15 +382,15 @@ def _clocks_of_turns(
     of_last = loop.beside[together]
     if turns == 0:
         alone, shared = whole * loop.beside[1], depth * of_last
-        return loop.of_turn + together * loop.each + (shared if shared > alone else alone)
+        return loop.of_turn + together * each + (shared if shared > alone else alone)
     of_full = depth * loop.resident * loop.of_k
-    of_turns = loop.resident * turns * loop.each + of_full * (1.0 + loop.later * (turns - 1))
+    of_turns = loop.resident * turns * each + of_full * (1.0 + loop.later * (turns - 1))
     if rest == 0:
         return of_turns + loop.of_turn * (1.0 + c.later_turn_share * (turns - 1))
     share = loop.last_turn_share / (turns * (1.0 + depth / loop.drift_k))
     of_last = depth * of_last + share * (of_full - depth * of_last)
     of_turns += loop.of_turn * (1.0 + c.later_turn_share * turns)
-    return of_turns + together * loop.each + loop.later * of_last
+    return of_turns + together * each + loop.later * of_last
 
 
 def _splits(tiles: int, sms: int, slots: int, phases: int, most_ticketed: int) -> list[int]:
@@ -450,7 +451,7 @@ def _weigh_few_rows(
     loads, k_of_chunk = loads_of_few_rows(rows, along_k, is_in_quads), depth_of_few_rows(rows)
     added_together, resident = splits_of_few_rows(rows, columns), 2 if rows > 4 else 3
     groups = -(-many // columns) * product.batch
-    memory_s = product.matrix_bytes / machine.dram
+    memory = product.matrix_bytes / machine.dram * machine.clock_hz
     ends = c.few_clocks[along_k] + c.few_row_clocks[along_k] * rows
     reading_of_k = FLOAT_BYTES * min(columns, many) / c.few_sm_bytes_per_clock
     adding_of_k = columns * rows / machine.lanes / c.few_share_of_peak
@@ -460,11 +461,13 @@ def _weigh_few_rows(
         waiting = -(-k_of_block // k_of_chunk) * c.few_chunk_clocks
         waiting += -(-k_of_block // loads) * c.few_read_clocks
         reading, adding = together * k_of_block * reading_of_k, together * depth * adding_of_k
-        clocks = -(-blocks // (sms * together)) * (ends + max(waiting, reading, adding))
+        rounds = -(-blocks // (sms * together))
+        clocks = ends * rounds
         if splits > 1:
             clocks += c.few_ticket_clocks + -(-splits // added_together) * c.ticket_wait_clocks
-        busy_s = clocks / machine.clock_hz
-        seconds = c.launch_s + (busy_s**c.few_power + memory_s**c.few_power) ** (1 / c.few_power)
+        parts = rounds * waiting, rounds * reading, rounds * adding, memory
+        clocks += sum(part**c.few_power for part in parts) ** (1.0 / c.few_power)
+        seconds = c.launch_s + clocks / machine.clock_hz
         if blocks > FEW_BLOCKS:
             seconds += c.late_start_s
         found.append((seconds, few_rows, (splits, depth)))
