@@ -43,9 +43,6 @@
 #ifndef PREFETCHED
 #define PREFETCHED 1
 #endif
-#ifndef FILLED
-#define FILLED 1
-#endif
 #ifndef A_ALONG_K
 #define A_ALONG_K 1
 #endif
@@ -134,21 +131,18 @@ sgemm_any_layout(const float* __restrict__ A, const float* __restrict__ B, float
     float sum[TM][TN] = {};
     start_first();
 #pragma unroll
-    for (int phase = 1; phase < STAGES - 1 + FILLED; ++phase) start(phase, stages[phase]);
+    for (int phase = 1; phase < STAGES - 1; ++phase) start(phase, stages[phase]);
     if (PREFETCHED && beta != 0.0f && tile.split == 0) prefetch(tile, C + blockIdx.z * stride_c, M, N, ldc);
     int now = 0;  // stage of this phase; those that start go where the phase before was
     for (int phase = 0; phase < phases; ++phase) {
         // the tiles of this phase are complete, and those of the last one are not read any more
-        if (FILLED && phase == 0)
-            asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 1) : "memory");
-        else
-            asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+        asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
         __syncthreads();
         const Stage& tiles = stages[now];
         int k_of_slice = slice * DEPTH;
         const int end_of_slice = min(k_of_slice + DEPTH, depth);
         read(tiles, k_of_slice, 0);
-        if (!FILLED || phase > 0) start(phase + STAGES - 1, stages[now == 0 ? STAGES - 1 : now - 1]);
+        start(phase + STAGES - 1, stages[now == 0 ? STAGES - 1 : now - 1]);
         now = now + 1 == STAGES ? 0 : now + 1, depth = BK;
 #pragma unroll 1
         for (; k_of_slice < end_of_slice; k_of_slice += CHUNK) {
