@@ -23,57 +23,72 @@ class Constants:
     and evaluates them on the others (docs/decisions/0138-last-turns-and-ends.md).
     """
 
-    late_start_s: float = 3.01e-07  # of the next launch, behind one of more blocks than FEW_BLOCKS
-    launch_s: float = 1.97e-08
-    pack_launch_s: float = 1.05e-06  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 2.3e-07  # of the one that adds the sums of splits
-    sums_wait_s: float = 1.1e-06  # of each time that it waits for sums
-    first_clocks: float = 900.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 302.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 1.48e+03
-    store_clocks: float = 0.215  # per element of a tile
+    late_start_s: float = 3.03e-07  # of the next launch, behind one of more blocks than FEW_BLOCKS
+    launch_s: float = 2.95e-08
+    pack_launch_s: float = 1.06e-06  # more than the bytes, of the launch that copies A and B
+    sums_launch_s: float = 2.83e-07  # of the one that adds the sums of splits
+    sums_wait_s: float = 1.06e-06  # of each time that it waits for sums
+    first_clocks: float = 852.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 355.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 1.51e03
+    store_clocks: float = 0.184  # per element of a tile
     #: Of blocks side by side, over the warps that a block has on a scheduler: first copies, and per
     #: element of a tile last stores, which more warps hide.
-    fill_clocks: float = 18.3
-    exposed_store_clocks: float = 0.118
-    later_turn_share: float = 0.458  # of both, after the first turn
+    fill_clocks: float = 15.9
+    exposed_store_clocks: float = 0.179
+    later_turn_share: float = 0.958  # of both, after the first turn
     #: Clocks of a k after the first turn, relative to those in it, of tiles with more than two warps
     #: on a scheduler: their blocks do not begin together any more.
     later_loop: float = 0.943
-    exposed_float_clocks: float = 0.173  # more of them, where rows of C do not begin on 16 bytes
-    slice_clocks: float = 0.1  # per element of a tile and slice
-    copy_clocks: float = 0.0179  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0374  # per float that is copied from rows along k
+    exposed_float_clocks: float = 0.121  # more of them, where rows of C do not begin on 16 bytes
+    slice_clocks: float = 0.101  # per element of a tile and slice
+    copy_clocks: float = 0.0176  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0375  # per float that is copied from rows along k
     #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn. By
     #: the warps of a scheduler of a full SM, up to two, three and more: the fewer, the more do
     #: blocks of an SM end together and give their places to as many new ones.
-    last_turn_shares: tuple[float, float, float] = (1.0, 1.0, 0.324)
+    last_turn_shares: tuple[float, float, float] = (1.0, 1.0, 0.296)
     #: K of a block after which half of it counts: the longer, the more do blocks end apart.
-    drift_k: float = 69.2
-    ticket_clocks: float = 3.05e+03
-    ticket_wait_clocks: float = 674.0  # of each time that the last block waits for sums of others
-    split_clocks: float = 0.0949  # per element of a tile: sums that its block leaves and another adds
-    stream_store_clocks: float = 0.9  # per element of a tile of streamed.cu
-    worker_clocks: float = 1.35e+04
-    sum_of_worker_clocks: float = 2.4e+03
-    few_clocks: tuple[float, float] = (3520.0, 2760.0)  # where B is stored along n, and along k
-    few_chunk_clocks: float = 118.0  # of the columns of A that are in shared memory at a time
-    few_read_clocks: float = 758.0  # of the loads of B that a thread has on their way
-    few_sm_bytes_per_clock: float = 53.6
-    few_row_clocks: tuple[float, float] = (134.0, 364.0)  # per row: its part of A, and its sums
+    drift_k: float = 66.5
+    ticket_clocks: float = 2.9e03
+    ticket_wait_clocks: float = 515.0  # of each time that the last block waits for sums of others
+    split_clocks: float = 0.0868  # per element of a tile: sums that are left and added
+    stream_store_clocks: float = 0.898  # per element of a tile of streamed.cu
+    worker_clocks: float = 1.35e04
+    sum_of_worker_clocks: float = 2.4e03
+    few_clocks: tuple[float, float] = (3260.0, 2510.0)  # where B is stored along n, and along k
+    few_chunk_clocks: float = 175.0  # of the columns of A that are in shared memory at a time
+    few_read_clocks: float = 814.0  # of the loads of B that a thread has on their way
+    few_sm_bytes_per_clock: float = 53.1
+    few_row_clocks: tuple[float, float] = (151.0, 388.0)  # per row: its part of A, and its sums
     few_share_of_peak: float = 0.285
-    few_ticket_clocks: float = 2.26e+03
+    few_ticket_clocks: float = 2.52e03
     few_power: float = 2.24
-    short_clocks: float = 1.23e+03
-    short_phase_clocks: float = 412.0
-    short_load_clocks: float = 0.34  # per float that a block loads
-    short_share_of_peak: float = 0.818
-    short_store_clocks: float = 0.266
-    pack_share: float = 0.855  # of the bandwidth of DRAM
+    short_clocks: float = 1.25e03
+    short_phase_clocks: float = 408.0
+    short_load_clocks: float = 0.347  # per float that a block loads
+    short_share_of_peak: float = 0.918
+    short_store_clocks: float = 0.265
+    pack_share: float = 0.856  # of the bandwidth of DRAM
     dram_share: float = 0.871
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
-    any_rates: tuple[float, ...] = (0.963, 0.98, 0.897, 0.999, 0.989, 0.983, 0.968, 0.969, 0.883, 0.915, 0.992, 0.894, 0.957, 1.07)
-    bulk_rates: tuple[float, ...] = (1.04, 1.08, 1.01, 1.04, 1.05)
+    any_rates: tuple[float, ...] = (
+        0.983,
+        0.98,
+        0.897,
+        0.995,
+        0.986,
+        0.981,
+        0.965,
+        0.989,
+        0.884,
+        0.914,
+        0.993,
+        0.893,
+        0.955,
+        1.07,
+    )
+    bulk_rates: tuple[float, ...] = (1.03, 1.08, 1.01, 1.04, 1.05)
     streamed_rates: tuple[float, ...] = (1.12, 1.15)
 
 

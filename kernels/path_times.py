@@ -83,6 +83,7 @@ class _Loop(NamedTuple):
     each: float  #: clocks of first copies and last stores that all warps of an SM share
     of_turn: float  #: those for which blocks side by side wait together
     of_split: float  #: clocks of a block to leave its sums, and to add those of a block
+    exposed_store: float  #: those of them that a block waits for its stores
     later: float  #: clocks of a k after the first turn, relative to those in it
     last_turn_share: float
     drift_k: float  #: K of a block after which half of it counts
@@ -239,7 +240,8 @@ def _loop(
     clocks = (RATES.get(f"{tile.name} bulk") if tile.is_bulk else None) or RATES[tile.name]
     resident = len(clocks)
     beside = tuple(scale * one / tile.bk + n * more for n, one in enumerate((0, *clocks)))
-    each, of_turn = _ends(tile, by_floats, c)
+    each, of_fill, exposed_store = _ends(tile, by_floats, c)
+    of_turn = of_fill + exposed_store
     warps = ceil_div(resident * tile.threads, THREADS_OF_A_TURN)  # of a scheduler
     later = c.later_loop if warps > 2 else 1.0  # blocks that do not begin together
     return _Loop(
@@ -257,22 +259,24 @@ def _loop(
         each=each,
         of_turn=of_turn,
         of_split=c.split_clocks * tile.bm * tile.bn,
+        exposed_store=exposed_store,
         later=later,
         drift_k=c.drift_k if warps > 2 else inf,
         last_turn_share=c.last_turn_shares[min(max(warps, 2), 4) - 2],
     )
 
 
-def _ends(tile: Tile, by_floats: bool, c: Constants) -> tuple[float, float]:
-    """Clocks of first copies, last stores and sums of slices: `each` and `of_turn`."""
+def _ends(tile: Tile, by_floats: bool, c: Constants) -> tuple[float, float, float]:
+    """Clocks of a block beside its loop, and those for which blocks wait: to fill, and to store."""
     elements = tile.bm * tile.bn
     each = elements * c.store_clocks + (c.bulk_block_clocks if tile.is_bulk else c.block_clocks)
     if tile.slices > 1:
         each += elements * c.slice_clocks * tile.slices
-    exposed = c.fill_clocks + elements * c.exposed_store_clocks
+    exposed = elements * c.exposed_store_clocks
     if by_floats:
         exposed += elements * c.exposed_float_clocks
-    return each, exposed * THREADS_OF_A_TURN / tile.threads
+    of_threads = THREADS_OF_A_TURN / tile.threads
+    return each, c.fill_clocks * of_threads, exposed * of_threads
 
 
 # The least clocks that a tile can take, where all SMs are full or memory is busy; those before its
@@ -354,7 +358,7 @@ def _weigh_splits(
         before, more = start + (c.late_start_s * clock_hz if blocks > FEW_BLOCKS else 0.0), 0.0
         if splits <= most_ticketed:
             waits = tile.groups * -(-splits // tile.splits_together)
-            more = c.ticket_clocks + waits * c.ticket_wait_clocks
+            more = c.ticket_clocks + waits * c.ticket_wait_clocks + loop.exposed_store
         else:
             waits = -(-splits // SUMS_TOGETHER)
             before += (c.sums_launch_s + waits * c.sums_wait_s) * clock_hz
