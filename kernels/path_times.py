@@ -456,7 +456,7 @@ def _weigh_few_rows(
     added_together, resident = splits_of_few_rows(rows, columns), 2 if rows > 4 else 3
     groups = -(-many // columns) * product.batch
     memory = product.matrix_bytes / machine.dram * machine.clock_hz
-    ends = c.few_clocks[along_k] + c.few_row_clocks[along_k] * rows
+    start, of_rows = c.few_clocks[along_k], c.few_row_clocks[along_k] * rows
     reading_of_k = FLOAT_BYTES * min(columns, many) / c.few_sm_bytes_per_clock
     adding_of_k = columns * rows / machine.lanes / c.few_share_of_peak
     for splits, depth in _depths_of_few_rows(k, groups, sms):
@@ -466,7 +466,7 @@ def _weigh_few_rows(
         waiting += -(-k_of_block // loads) * c.few_read_clocks
         reading, adding = together * k_of_block * reading_of_k, together * depth * adding_of_k
         rounds = -(-blocks // (sms * together))
-        clocks = ends * rounds
+        clocks = (start + of_rows * (1.0 + c.few_beside * (together - 1))) * rounds
         if splits > 1:
             clocks += c.few_ticket_clocks + -(-splits // added_together) * c.ticket_wait_clocks
         parts = rounds * waiting, rounds * reading, rounds * adding, memory
