@@ -83,6 +83,8 @@ class _Loop(NamedTuple):
     each: float  #: clocks of first copies and last stores that all warps of an SM share
     of_turn: float  #: those for which blocks side by side wait together
     of_split: float  #: clocks of a block to leave its sums, and to add those of a block
+    least_of_split: float  #: least clocks that a second split of a tile adds beside the loop
+    least_of_sums: float  #: least clocks that go by until all sums of a tile are added
     exposed_store: float  #: those of them that a block waits for its stores
     later: float  #: clocks of a k after the first turn, relative to those in it
     last_turn_share: float
@@ -205,7 +207,15 @@ def _any_loops(machine: _Machine, product: Product, c: Constants) -> tuple[_Loop
             c.copy_clocks * ((0.25 if b_in_quads else 1.0) - 0.25) + c.along_clocks * b_along
         )
         found = machine.loops[key] = tuple(
-            _loop(tile, any_layout, scale, tile.bm * of_row + tile.bn * of_column, by_floats, c)
+            _loop(
+                tile,
+                any_layout,
+                scale,
+                tile.bm * of_row + tile.bn * of_column,
+                by_floats,
+                c,
+                machine.clock_hz,
+            )
             for tile, scale in zip(ANY_TILES, c.any_rates, strict=True)
             if tile.shared_bytes <= machine.shared_bytes
         )
@@ -217,7 +227,7 @@ def _bulk_loops(machine: _Machine, product: Product, c: Constants) -> tuple[_Loo
     found = machine.loops.get((by_floats,))
     if found is None:
         found = machine.loops[(by_floats,)] = tuple(
-            _loop(tile, sliced, scale, 0.0, by_floats, c)
+            _loop(tile, sliced, scale, 0.0, by_floats, c, machine.clock_hz)
             for tile, scale in zip(BULK_TILES, c.bulk_rates, strict=True)
             if tile.shared_bytes <= machine.shared_bytes
         )
@@ -235,6 +245,7 @@ def _loop(
     more: float,
     by_floats: bool,
     c: Constants,
+    clock_hz: float,
 ) -> _Loop:
     """Facts of a tile; a k of a block takes `more` clocks than its rate says."""
     clocks = (RATES.get(f"{tile.name} bulk") if tile.is_bulk else None) or RATES[tile.name]
@@ -243,11 +254,13 @@ def _loop(
     each, of_fill, exposed_store = _ends(tile, by_floats, c)
     of_turn = of_fill + exposed_store
     warps = ceil_div(resident * tile.threads, THREADS_OF_A_TURN)  # of a scheduler
+    least_of_block = each + min(c.later_turn_share, 1.0) * of_turn / resident
+    of_split = c.split_clocks * tile.bm * tile.bn
     later = c.later_loop if warps > 2 else 1.0  # blocks that do not begin together
     return _Loop(
         bm=tile.bm,
         bn=tile.bn,
-        least_of_block=each + min(c.later_turn_share, 1.0) * of_turn / resident,
+        least_of_block=least_of_block,
         least_of_k=later * beside[-1] / resident,
         of_k=beside[-1] / resident,
         make=make,
@@ -258,7 +271,9 @@ def _loop(
         beside=beside,
         each=each,
         of_turn=of_turn,
-        of_split=c.split_clocks * tile.bm * tile.bn,
+        of_split=of_split,
+        least_of_split=2 * (each + of_split) - least_of_block,
+        least_of_sums=min(c.ticket_clocks, (c.sums_launch_s + c.sums_wait_s) * clock_hz),
         exposed_store=exposed_store,
         later=later,
         drift_k=c.drift_k if warps > 2 else inf,
@@ -331,10 +346,10 @@ def _weigh_tiles(
         if clocks < best:
             found.append((clocks / clock_hz, loop.make, (loop.tile, 1)))
             best = clocks if is_pruned else best
-    least_more = min(c.ticket_clocks, c.sums_launch_s * clock_hz)
     for bound in bounds:
         _, start, busy, tiles, loop = bound
-        if start + busy + least_more < best and tiles <= MOST_TURNS_TO_SPLIT * sms * loop.resident:
+        least = start + busy + tiles * loop.least_of_split / sms + loop.least_of_sums
+        if least < best and tiles <= MOST_TURNS_TO_SPLIT * sms * loop.resident:
             best = _weigh_splits(found, machine, c, k, bound, memory, best, is_pruned)
 
 
@@ -351,21 +366,22 @@ def _weigh_splits(
     """Add an estimate for each number of splits of a tile; return the shortest so far."""
     sms, clock_hz = machine.sms, machine.clock_hz
     _, start, _, tiles, loop = bound
-    tile, most_ticketed = loop.tile, loop.tile.most_ticketed
-    phases, each = -(-k // loop.bk), loop.each + loop.of_split
-    for splits in _splits(tiles, sms, sms * loop.resident, phases, most_ticketed):
-        blocks, depth = tiles * splits, -(-phases // splits) * loop.bk
-        before, more = start + (c.late_start_s * clock_hz if blocks > FEW_BLOCKS else 0.0), 0.0
-        if splits <= most_ticketed:
+    tile, bk, of_k = loop.tile, loop.bk, loop.least_of_k
+    phases, each = -(-k // bk), loop.each + loop.of_split
+    least = start + loop.least_of_sums
+    for splits in _splits(tiles, sms, sms * loop.resident, phases, tile.most_ticketed):
+        blocks, depth = tiles * splits, -(-phases // splits) * bk
+        if least + -(-blocks // sms) * (each + depth * of_k) >= best:
+            continue  # the SM with the most blocks takes too long, even at its highest rate
+        clocks = _clocks_of_turns(loop, each, sms, blocks, depth, depth, c)
+        second = c.late_start_s * clock_hz if blocks > FEW_BLOCKS else 0.0
+        if splits <= tile.most_ticketed:
             waits = tile.groups * -(-splits // tile.splits_together)
-            more = c.ticket_clocks + waits * c.ticket_wait_clocks + loop.exposed_store
+            clocks += c.ticket_clocks + waits * c.ticket_wait_clocks + loop.exposed_store
         else:
             waits = -(-splits // SUMS_TOGETHER)
-            before += (c.sums_launch_s + waits * c.sums_wait_s) * clock_hz
-        if before + more + -(-blocks // sms) * (each + depth * loop.least_of_k) >= best:
-            continue  # the SM with the most blocks takes too long, even at its highest rate
-        more += _clocks_of_turns(loop, each, sms, blocks, depth, depth, c)
-        clocks = before + (more if more > memory else memory)
+            second += (c.sums_launch_s + waits * c.sums_wait_s) * clock_hz
+        clocks = start + second + (clocks if clocks > memory else memory)
         if clocks < best:
             found.append((clocks / clock_hz, loop.make, (tile, splits)))
             best = clocks if is_pruned else best
