@@ -23,71 +23,69 @@ class Constants:
     and evaluates them on the others (docs/decisions/0138-last-turns-and-ends.md).
     """
 
-    late_start_s: float = 3.03e-07  # of the next launch, behind one of more blocks than FEW_BLOCKS
-    launch_s: float = 2.95e-08
-    pack_launch_s: float = 1.06e-06  # more than the bytes, of the launch that copies A and B
-    sums_launch_s: float = 2.83e-07  # of the one that adds the sums of splits
-    sums_wait_s: float = 1.06e-06  # of each time that it waits for sums
-    first_clocks: float = 852.0  # of first copies and last stores, which nothing hides
-    block_clocks: float = 355.0  # of each block of any_layout.cu
-    bulk_block_clocks: float = 1.51e03
-    store_clocks: float = 0.184  # per element of a tile
-    #: Of blocks side by side, over the warps that a block has on a scheduler: first copies, and per
-    #: element of a tile last stores, which more warps hide.
-    fill_clocks: float = 15.9
-    exposed_store_clocks: float = 0.179
-    later_turn_share: float = 0.958  # of both, after the first turn
-    #: Clocks of a k after the first turn, relative to those in it, of tiles with more than two warps
-    #: on a scheduler: their blocks do not begin together any more.
-    later_loop: float = 0.943
-    exposed_float_clocks: float = 0.121  # more of them, where rows of C do not begin on 16 bytes
-    slice_clocks: float = 0.101  # per element of a tile and slice
-    copy_clocks: float = 0.0176  # per float that is copied by itself, not as a part of four
-    along_clocks: float = 0.0375  # per float that is copied from rows along k
+    late_start_s: float = 2.96e-07  # of the next launch, behind one of more blocks than FEW_BLOCKS
+    launch_s: float = 8.21e-08
+    pack_launch_s: float = 1.07e-06  # more than the bytes, of the launch that copies A and B
+    sums_launch_s: float = 3.29e-07  # of the one that adds the sums of splits
+    sums_wait_s: float = 1.04e-06  # of each time that it waits for sums
+    first_clocks: float = 796.0  # of first copies and last stores, which nothing hides
+    block_clocks: float = 357.0  # of each block of any_layout.cu
+    bulk_block_clocks: float = 1.4e03
+    store_clocks: float = 0.176  # per element of a tile
+    #: Per element of a tile, over the warps that a block has on a scheduler: blocks side by side
+    #: wait for their stores together, which more warps hide.
+    exposed_store_clocks: float = 0.226
+    #: Clocks of a k after the first turn, relative to those in it, of tiles with more than two
+    #: warps on a scheduler: their blocks do not begin together any more.
+    later_loop: float = 0.938
+    exposed_float_clocks: float = 0.0996  # more of them, where rows of C do not begin on 16 bytes
+    slice_clocks: float = 0.0958  # per element of a tile and slice
+    copy_clocks: float = 0.0481  # per float that is copied by itself, not as a part of four
+    along_clocks: float = 0.0429  # per float that is copied from rows along k
     #: How far the last blocks fill some SMs before others, after one turn: 1 is a whole turn. By
     #: the warps of a scheduler of a full SM, up to two, three and more: the fewer, the more do
     #: blocks of an SM end together and give their places to as many new ones.
-    last_turn_shares: tuple[float, float, float] = (1.0, 1.0, 0.296)
+    last_turn_shares: tuple[float, float, float] = (1.0, 1.0, 0.387)
     #: K of a block after which half of it counts: the longer, the more do blocks end apart.
-    drift_k: float = 66.5
-    ticket_clocks: float = 2.9e03
-    ticket_wait_clocks: float = 515.0  # of each time that the last block waits for sums of others
-    split_clocks: float = 0.0868  # per element of a tile: sums that are left and added
-    stream_store_clocks: float = 0.898  # per element of a tile of streamed.cu
-    worker_clocks: float = 1.35e04
-    sum_of_worker_clocks: float = 2.4e03
-    few_clocks: tuple[float, float] = (3360.0, 2420.0)  # where B is stored along n, and along k
-    few_chunk_clocks: float = 292.0  # of the columns of A that are in shared memory at a time
-    few_read_clocks: float = 806.0  # of the loads of B that a thread has on their way
-    few_sm_bytes_per_clock: float = 48.9
-    few_row_clocks: tuple[float, float] = (122.0, 387.0)  # per row: its part of A, and its sums
-    few_beside: float = 0.199  # share of these of another block on the SM
-    few_share_of_peak: float = 0.314
-    few_ticket_clocks: float = 2.63e03
-    few_power: float = 2.24
-    short_clocks: float = 1.25e03
-    short_phase_clocks: float = 408.0
-    short_load_clocks: float = 0.347  # per float that a block loads
-    short_share_of_peak: float = 0.918
-    short_store_clocks: float = 0.265
-    pack_share: float = 0.856  # of the bandwidth of DRAM
+    drift_k: float = 63.7
+    ticket_clocks: float = 2.99e03
+    ticket_wait_clocks: float = 428.0  # of each time that the last block waits for sums of others
+    split_clocks: float = 0.083  # per element of a tile: sums that are left and added
+    stream_store_clocks: float = 0.904  # per element of a tile of streamed.cu
+    worker_clocks: float = 1.34e04
+    sum_of_worker_clocks: float = 2.39e03
+    few_clocks: tuple[float, float] = (3220.0, 2240.0)  # where B is stored along n, and along k
+    few_chunk_clocks: float = 472.0  # of the columns of A that are in shared memory at a time
+    few_read_clocks: float = 733.0  # of the loads of B that a thread has on their way
+    few_sm_bytes_per_clock: float = 47.7
+    few_row_clocks: tuple[float, float] = (109.0, 391.0)  # per row: its part of A, and its sums
+    few_beside: float = 0.185  # share of these of another block on the SM
+    few_share_of_peak: float = 0.323
+    few_ticket_clocks: float = 2.6e03
+    few_power: float = 2.22
+    short_clocks: float = 1.15e03
+    short_phase_clocks: float = 407.0
+    short_load_clocks: float = 0.358  # per float that a block loads
+    short_share_of_peak: float = 1.05
+    short_store_clocks: float = 0.291
+    pack_share: float = 0.854  # of the bandwidth of DRAM
     dram_share: float = 0.871
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
-        0.983,
-        0.98,
-        0.897,
-        0.995,
-        0.986,
-        0.981,
+        0.954,
+        0.948,
+        0.874,
+        0.962,
+        0.938,
+        0.953,
+        0.934,
+        0.945,
+        0.858,
+        0.906,
         0.965,
-        0.989,
-        0.884,
-        0.914,
-        0.993,
-        0.893,
-        0.955,
-        1.07,
+        0.856,
+        0.937,
+        1.06,
     )
     bulk_rates: tuple[float, ...] = (1.03, 1.08, 1.01, 1.04, 1.05)
     streamed_rates: tuple[float, ...] = (1.12, 1.15)

@@ -81,11 +81,10 @@ class _Loop(NamedTuple):
     resident: int  #: blocks that fit on an SM
     beside: tuple[float, ...]  #: clocks of a k of 0, 1, 2, ... blocks of an SM
     each: float  #: clocks of first copies and last stores that all warps of an SM share
-    of_turn: float  #: those for which blocks side by side wait together
+    of_turn: float  #: those of stores for which blocks side by side wait together
     of_split: float  #: clocks of a block to leave its sums, and to add those of a block
     least_of_split: float  #: least clocks that a second split of a tile adds beside the loop
     least_of_sums: float  #: least clocks that go by until all sums of a tile are added
-    exposed_store: float  #: those of them that a block waits for its stores
     later: float  #: clocks of a k after the first turn, relative to those in it
     last_turn_share: float
     drift_k: float  #: K of a block after which half of it counts
@@ -211,7 +210,7 @@ def _any_loops(machine: _Machine, product: Product, c: Constants) -> tuple[_Loop
                 tile,
                 any_layout,
                 scale,
-                tile.bm * of_row + tile.bn * of_column,
+                max(0.0, tile.bm * of_row + tile.bn * of_column),
                 by_floats,
                 c,
                 machine.clock_hz,
@@ -251,17 +250,16 @@ def _loop(
     clocks = (RATES.get(f"{tile.name} bulk") if tile.is_bulk else None) or RATES[tile.name]
     resident = len(clocks)
     beside = tuple(scale * one / tile.bk + n * more for n, one in enumerate((0, *clocks)))
-    each, of_fill, exposed_store = _ends(tile, by_floats, c)
-    of_turn = of_fill + exposed_store
+    each, of_turn = _ends(tile, by_floats, c)
     warps = ceil_div(resident * tile.threads, THREADS_OF_A_TURN)  # of a scheduler
-    least_of_block = each + min(c.later_turn_share, 1.0) * of_turn / resident
+    least_of_block = each + of_turn / resident
     of_split = c.split_clocks * tile.bm * tile.bn
     later = c.later_loop if warps > 2 else 1.0  # blocks that do not begin together
     return _Loop(
         bm=tile.bm,
         bn=tile.bn,
         least_of_block=least_of_block,
-        least_of_k=later * beside[-1] / resident,
+        least_of_k=later * min(one / n for n, one in enumerate(beside[1:], 1)),
         of_k=beside[-1] / resident,
         make=make,
         tile=tile,
@@ -274,15 +272,14 @@ def _loop(
         of_split=of_split,
         least_of_split=2 * (each + of_split) - least_of_block,
         least_of_sums=min(c.ticket_clocks, (c.sums_launch_s + c.sums_wait_s) * clock_hz),
-        exposed_store=exposed_store,
         later=later,
         drift_k=c.drift_k if warps > 2 else inf,
         last_turn_share=c.last_turn_shares[min(max(warps, 2), 4) - 2],
     )
 
 
-def _ends(tile: Tile, by_floats: bool, c: Constants) -> tuple[float, float, float]:
-    """Clocks of a block beside its loop, and those for which blocks wait: to fill, and to store."""
+def _ends(tile: Tile, by_floats: bool, c: Constants) -> tuple[float, float]:
+    """Clocks of a block beside its loop, and those for which blocks wait together for stores."""
     elements = tile.bm * tile.bn
     each = elements * c.store_clocks + (c.bulk_block_clocks if tile.is_bulk else c.block_clocks)
     if tile.slices > 1:
@@ -290,12 +287,11 @@ def _ends(tile: Tile, by_floats: bool, c: Constants) -> tuple[float, float, floa
     exposed = elements * c.exposed_store_clocks
     if by_floats:
         exposed += elements * c.exposed_float_clocks
-    of_threads = THREADS_OF_A_TURN / tile.threads
-    return each, c.fill_clocks * of_threads, exposed * of_threads
+    return each, exposed * THREADS_OF_A_TURN / tile.threads
 
 
-# The least clocks that a tile can take, where all SMs are full or memory is busy; those before its
-# blocks, and of these; their number; and the tile's loop.
+# The least clocks that a tile can take without splits, where the SM with the most blocks or memory
+# is busy; those before its blocks; of one of these; their number; and the tile's loop.
 _Bound = tuple[float, float, float, int, _Loop]
 
 
@@ -311,9 +307,10 @@ def _bounds(
     for start, loops in of_paths:
         for loop in loops:
             tiles = -(-m // loop[0]) * -(-n // loop[1]) * batch
-            busy = tiles * (loop[2] + k * loop[3]) / sms
-            least = start + (busy if busy > memory else memory)
-            found.append((least, start, busy, tiles, loop))
+            of_block = loop[2] + k * loop[3]
+            fullest = -(-tiles // sms) * of_block
+            least = start + (fullest if fullest > memory else memory)
+            found.append((least, start, of_block, tiles, loop))
     return found
 
 
@@ -347,8 +344,8 @@ def _weigh_tiles(
             found.append((clocks / clock_hz, loop.make, (loop.tile, 1)))
             best = clocks if is_pruned else best
     for bound in bounds:
-        _, start, busy, tiles, loop = bound
-        least = start + busy + tiles * loop.least_of_split / sms + loop.least_of_sums
+        _, start, of_block, tiles, loop = bound
+        least = start + tiles * (of_block + loop.least_of_split) / sms + loop.least_of_sums
         if least < best and tiles <= MOST_TURNS_TO_SPLIT * sms * loop.resident:
             best = _weigh_splits(found, machine, c, k, bound, memory, best, is_pruned)
 
@@ -377,7 +374,7 @@ def _weigh_splits(
         second = c.late_start_s * clock_hz if blocks > FEW_BLOCKS else 0.0
         if splits <= tile.most_ticketed:
             waits = tile.groups * -(-splits // tile.splits_together)
-            clocks += c.ticket_clocks + waits * c.ticket_wait_clocks + loop.exposed_store
+            clocks += c.ticket_clocks + waits * c.ticket_wait_clocks + loop.of_turn
         else:
             waits = -(-splits // SUMS_TOGETHER)
             second += (c.sums_launch_s + waits * c.sums_wait_s) * clock_hz
@@ -406,10 +403,10 @@ def _clocks_of_turns(
     of_full = depth * loop.resident * loop.of_k
     of_turns = loop.resident * turns * each + of_full * (1.0 + loop.later * (turns - 1))
     if rest == 0:
-        return of_turns + loop.of_turn * (1.0 + c.later_turn_share * (turns - 1))
+        return of_turns + turns * loop.of_turn
     share = loop.last_turn_share / (turns * (1.0 + depth / loop.drift_k))
     of_last = depth * of_last + share * (of_full - depth * of_last)
-    of_turns += loop.of_turn * (1.0 + c.later_turn_share * turns)
+    of_turns += (turns + 1) * loop.of_turn
     return of_turns + together * each + loop.later * of_last
 
 

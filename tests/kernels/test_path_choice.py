@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
 from analysis.errors import ShapeError, UnavailableError
-from kernels.path_rates import CONSTANTS, Rate
+from kernels.path_rates import CONSTANTS, RATES
 from kernels.path_tiles import ANY_TILES, BULK_TILES
-from kernels.path_times import FEW_BLOCKS, SUMS_TOGETHER, _beside, basis, candidates, plan_for
+from kernels.path_times import FEW_BLOCKS, SUMS_TOGETHER, basis, candidates, plan_for
 from kernels.paths import (
     Factor,
     Pointer,
@@ -94,12 +94,11 @@ def test_pruning_leaves_the_shortest():
         assert pruned == shortest
 
 
-def test_blocks_of_an_sm_take_as_long_as_its_fullest_scheduler():
-    rate = Rate(alone=100, together=250, blocks=4)
-    assert [*_beside(rate, 128, 0.0)] == [0, 100, 150, 200, 250]
-    assert [*_beside(rate, 64, 0.0)] == [0, 100, 100, 250, 250]  # of two warps: 1, 1, 2, 2 of one
-    assert [*_beside(rate, 64, 0.2)] == [0, 100, 110, 250, 250]  # two schedulers are idle
-    assert [*_beside(Rate(alone=90, together=90, blocks=1), 256, 0.2)] == [0, 90]
+@pytest.mark.parametrize("name", RATES)
+def test_more_blocks_on_an_sm_take_longer_but_each_a_smaller_share(name):
+    clocks = RATES[name]
+    assert list(clocks) == sorted(clocks)
+    assert clocks[-1] <= clocks[0] * len(clocks)
 
 
 def test_each_device_has_estimates_of_its_own():
