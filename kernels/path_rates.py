@@ -72,20 +72,8 @@ class Constants:
     dram_share: float = 0.871
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.
     any_rates: tuple[float, ...] = (
-        0.954,
-        0.948,
-        0.874,
-        0.962,
-        0.938,
-        0.953,
-        0.934,
-        0.945,
-        0.858,
-        0.906,
-        0.965,
-        0.856,
-        0.937,
-        1.06,
+        *(0.954, 0.948, 0.874, 0.968, 0.938, 0.953, 0.934),
+        *(0.945, 0.858, 0.906, 0.965, 0.856, 0.937, 1.06),
     )
     bulk_rates: tuple[float, ...] = (1.03, 1.08, 1.01, 1.04, 1.05)
     streamed_rates: tuple[float, ...] = (1.12, 1.15)

