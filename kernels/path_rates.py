@@ -19,8 +19,8 @@ DEFAULT_BANDWIDTH = 3.0e12  # of DRAM in bytes/s, where a device's is not known
 class Constants:
     """Fitted constants of the time of a path, besides loop rates. Clocks are of an SM.
 
-    `python -m benchmarks.path_constants` fits them on the products of the law with even numbers,
-    and evaluates them on the others (docs/decisions/0138-last-turns-and-ends.md).
+    `python -m benchmarks.path_constants` fits them on the products of the law and on some of another
+    seed (docs/decisions/0166-estimates-of-waits.md).
     """
 
     late_start_s: float = 2.96e-07  # of the next launch, behind one of more blocks than FEW_BLOCKS
@@ -62,12 +62,11 @@ class Constants:
     few_beside: float = 0.185  # share of these of another block on the SM
     few_share_of_peak: float = 0.323
     few_ticket_clocks: float = 2.6e03
-    few_power: float = 2.22
+    few_power: float = 2.22  # waiting, reading, adding and DRAM overlap: a sum of their powers
     short_clocks: float = 1.15e03
     short_phase_clocks: float = 407.0
     short_load_clocks: float = 0.358  # per float that a block loads
-    short_share_of_peak: float = 1.05
-    short_store_clocks: float = 0.291
+    short_store_clocks: float = 0.291  # per element of a tile
     pack_share: float = 0.854  # of the bandwidth of DRAM
     dram_share: float = 0.871
     #: Clocks of a phase over those predicted, of each of `ANY_TILES`, `BULK_TILES`, STREAMED_ROWS.

@@ -513,7 +513,7 @@ def _weigh_short_k(
         most = 3 if elements > 8 else 4 if elements > 2 else 6  # on an SM, by registers
         together = min(most, ceil_div(blocks, machine.sms))
         rounds = blocks / (machine.sms * together) if blocks > machine.sms * most else 1.0
-        work = bm * bn / machine.lanes / c.short_share_of_peak + (bm + bn) * c.short_load_clocks
+        work = bm * bn / machine.lanes + (bm + bn) * c.short_load_clocks
         clocks = phases * (c.short_phase_clocks + together * SHORT_DEPTH * work)
         clocks += together * c.short_store_clocks * bm * bn
         busy_s = max(rounds * clocks / machine.clock_hz, floor_s)
