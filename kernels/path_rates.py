@@ -19,8 +19,8 @@ DEFAULT_BANDWIDTH = 3.0e12  # of DRAM in bytes/s, where a device's is not known
 class Constants:
     """Fitted constants of the time of a path, besides loop rates. Clocks are of an SM.
 
-    `python -m benchmarks.path_constants` fits them on the products of the law and on some of another
-    seed (docs/decisions/0166-estimates-of-waits.md).
+    `python -m benchmarks.path_constants` fits them on the products of the law and on some of
+    another seed (docs/decisions/0166-estimates-of-waits.md).
     """
 
     late_start_s: float = 2.96e-07  # of the next launch, behind one of more blocks than FEW_BLOCKS
