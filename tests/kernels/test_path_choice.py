@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
 from analysis.errors import ShapeError, UnavailableError
+from benchmarks.choice_times import choice_times_s
 from kernels.path_rates import CONSTANTS, RATES
 from kernels.path_tiles import ANY_TILES, BULK_TILES
 from kernels.path_times import FEW_BLOCKS, SUMS_TOGETHER, basis, candidates, plan_for
@@ -100,6 +101,13 @@ def test_more_blocks_on_an_sm_take_longer_but_each_a_smaller_share(name):
     clocks = RATES[name]
     assert all(more > 0.99 * fewer for fewer, more in pairwise(clocks))
     assert clocks[-1] <= clocks[0] * len(clocks)
+
+
+def test_choices_of_products_that_were_never_seen_are_timed():
+    cases = [case.product for case in products()[:3]]
+    once, often = (choice_times_s(H200, cases, rounds) for rounds in (1, 5))
+    assert len(once) == len(often) == 3
+    assert all(0 < one < 0.1 for one in once + often)
 
 
 def test_each_device_has_estimates_of_its_own():
