@@ -71,7 +71,7 @@ class _Loop(NamedTuple):
 
     bm: int
     bn: int
-    least_of_block: float  #: least clocks of a block beside its loop
+    each: float  #: clocks of first copies and last stores that all warps of an SM share
     least_of_k: float  #: least clocks of a k of a block, on an SM that has been full before
     of_k: float  #: clocks of a k of a block on a full SM
     make: Callable[..., Plan]
@@ -80,11 +80,10 @@ class _Loop(NamedTuple):
     step: int  #: of k: what warps compute of the last phase is a multiple of it
     resident: int  #: blocks that fit on an SM
     beside: tuple[float, ...]  #: clocks of a k of 0, 1, 2, ... blocks of an SM
-    each: float  #: clocks of first copies and last stores that all warps of an SM share
     of_turn: float  #: those of stores for which blocks side by side wait together
     of_split: float  #: clocks of a block to leave its sums, and to add those of a block
     least_of_split: float  #: least clocks that a second split of a tile adds beside the loop
-    least_of_sums: float  #: least clocks that go by until all sums of a tile are added
+    least_of_sums: float  #: least clocks of stores, and until the sums of splits are added
     later: float  #: clocks of a k after the first turn, relative to those in it
     last_turn_share: float
     drift_k: float  #: K of a block after which half of it counts
@@ -252,13 +251,13 @@ def _loop(
     beside = tuple(scale * one / tile.bk + n * more for n, one in enumerate((0, *clocks)))
     each, of_turn = _ends(tile, by_floats, c)
     warps = ceil_div(resident * tile.threads, THREADS_OF_A_TURN)  # of a scheduler
-    least_of_block = each + of_turn / resident
     of_split = c.split_clocks * tile.bm * tile.bn
+    of_ticket = c.ticket_clocks + tile.groups * c.ticket_wait_clocks + of_turn
     later = c.later_loop if warps > 2 else 1.0  # blocks that do not begin together
     return _Loop(
         bm=tile.bm,
         bn=tile.bn,
-        least_of_block=least_of_block,
+        each=each,
         least_of_k=later * min(one / n for n, one in enumerate(beside[1:], 1)),
         of_k=beside[-1] / resident,
         make=make,
@@ -267,11 +266,10 @@ def _loop(
         step=tile.bk if tile.is_bulk else CHUNK,
         resident=resident,
         beside=beside,
-        each=each,
         of_turn=of_turn,
         of_split=of_split,
-        least_of_split=2 * (each + of_split) - least_of_block,
-        least_of_sums=min(c.ticket_clocks, (c.sums_launch_s + c.sums_wait_s) * clock_hz),
+        least_of_split=each + 2 * of_split,
+        least_of_sums=of_turn + min(of_ticket, (c.sums_launch_s + c.sums_wait_s) * clock_hz),
         later=later,
         drift_k=c.drift_k if warps > 2 else inf,
         last_turn_share=c.last_turn_shares[min(max(warps, 2), 4) - 2],
@@ -308,7 +306,7 @@ def _bounds(
         for loop in loops:
             tiles = -(-m // loop[0]) * -(-n // loop[1]) * batch
             of_block = loop[2] + k * loop[3]
-            fullest = -(-tiles // sms) * of_block
+            fullest = loop.of_turn + -(-tiles // sms) * of_block
             least = start + (fullest if fullest > memory else memory)
             found.append((least, start, of_block, tiles, loop))
     return found
