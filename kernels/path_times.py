@@ -85,7 +85,7 @@ class _Loop(NamedTuple):
     least_of_split: float  #: least clocks that a second split of a tile adds beside the loop
     least_of_sums: float  #: least clocks of stores, and until the sums of splits are added
     later: float  #: clocks of a k after the first turn, relative to those in it
-    last_turn_share: float
+    last_turn_share: float  #: one of `last_turn_shares`
     drift_k: float  #: K of a block after which half of it counts
 
 
@@ -245,7 +245,7 @@ def _loop(
     c: Constants,
     clock_hz: float,
 ) -> _Loop:
-    """Facts of a tile; a k of a block takes `more` clocks than its rate says."""
+    """Facts of a tile, of which a k of a block takes `more` clocks beyond those of its rate."""
     clocks = (RATES.get(f"{tile.name} bulk") if tile.is_bulk else None) or RATES[tile.name]
     resident = len(clocks)
     beside = tuple(scale * one / tile.bk + n * more for n, one in enumerate((0, *clocks)))
