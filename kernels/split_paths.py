@@ -234,8 +234,8 @@ def _pass_defines(product: Product, sms: int) -> dict[str, int]:
     while row_warps < MOST_ROW_WARPS and product.k > row_warps * USUAL_ROW_QUADS * WARP_COLUMNS:
         row_warps *= 2
     defines = {
-        "A_QUADS": int(product.a.in_quads),
-        "B_QUADS": int(product.b.in_quads),
+        "A_QUADS": int(product.in_quads[0]),
+        "B_QUADS": int(product.in_quads[1]),
         "ROW_WARPS": row_warps,
         "ROW_QUADS": min(MOST_ROW_QUADS, ceil_div(product.k, row_warps * WARP_COLUMNS)),
     }
