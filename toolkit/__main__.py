@@ -1,5 +1,6 @@
 """`python -m toolkit`, and the command `gemm-ladder`."""
 
+import gc
 import os
 import signal
 import sys
@@ -11,6 +12,9 @@ from types import FrameType
 COMPILING = {"check", "profile", "run", "simulate"}
 OWN_PACKAGES = {"analysis", "kernels", "reports", "toolkit"}
 SOON_S = 0.01
+# Python looks for unreachable cycles once in so many new objects, not in 700: classes, records and
+# decoded instructions live long, and looking through them took an eighth of a command's time.
+NEW_OBJECTS = 50_000
 
 _interrupts: list[int] = []  # of those that were raised: Ctrl-C
 
@@ -47,6 +51,7 @@ def _handle(handler: Callable[[int, FrameType | None], object] | int, *names: st
 
 
 _handle(_end_at_once, "SIGINT")  # before anything is imported that takes time
+gc.set_threshold(NEW_OBJECTS)
 
 import toolkit  # noqa: E402
 
@@ -71,6 +76,7 @@ def main() -> None:
         _handle(signal.SIG_IGN, "SIGINT")
         if _interrupts:
             _leave(sys.exc_info()[1])
+        gc.freeze()  # the process ends: no cycle needs to be found
 
 
 def _command_line() -> Callable[[], None]:

@@ -5,7 +5,6 @@ A record has what theory says, counters, a predicted time and a verdict on the r
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
@@ -63,9 +62,6 @@ class SimulatorBench(TheoryBench):
         self.measures_errors = measures_errors
         self.l2 = l2
         share_freed_memory()
-        # Python looks for unreachable cycles once in so many new objects, not in 700. Records and
-        # decoded instructions live long: to look through them took 4% of a report's time.
-        gc.set_threshold(50_000)
         self._sanitizes = sanitizes
         self._checked: dict[bytes, Checked] = {}  # by machine code
 
