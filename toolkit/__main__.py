@@ -52,6 +52,9 @@ def _handle(handler: Callable[[int, FrameType | None], object] | int, *names: st
 
 _handle(_end_at_once, "SIGINT")  # before anything is imported that takes time
 gc.set_threshold(NEW_OBJECTS)
+# The system clears a page of 2 MiB as a whole, of which caches keep little until it is written.
+# NumPy asks for such pages unless this says otherwise before it is imported.
+os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 
 import toolkit  # noqa: E402
 
