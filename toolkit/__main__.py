@@ -12,9 +12,6 @@ from types import FrameType
 COMPILING = {"check", "profile", "run", "simulate"}
 OWN_PACKAGES = {"analysis", "kernels", "reports", "toolkit"}
 SOON_S = 0.01
-# Python looks for unreachable cycles once in so many new objects, not in 700: classes, records and
-# decoded instructions live long, and looking through them took an eighth of a command's time.
-NEW_OBJECTS = 50_000
 
 _interrupts: list[int] = []  # of those that were raised: Ctrl-C
 
@@ -51,10 +48,6 @@ def _handle(handler: Callable[[int, FrameType | None], object] | int, *names: st
 
 
 _handle(_end_at_once, "SIGINT")  # before anything is imported that takes time
-gc.set_threshold(NEW_OBJECTS)
-# The system clears a page of 2 MiB as a whole, of which caches keep little until it is written.
-# NumPy asks for such pages unless this says otherwise before it is imported.
-os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 
 import toolkit  # noqa: E402
 
@@ -64,6 +57,9 @@ def main() -> None:
     try:
         if hidden := _hidden():
             sys.exit(f"error: {hidden}")
+        from toolkit.memory import set_up_memory
+
+        set_up_memory()
         if COMPILING.intersection(sys.argv[1:2]) and "--watch" not in sys.argv:
             from toolkit.machine_code.compiler_process import start_compiler
 

@@ -30,6 +30,7 @@ from toolkit.launch.launch import Execution
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
+from toolkit.memory import set_up_memory
 from toolkit.profiling.in_theory import TheoryBench
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.predicted_path import with_predicted_path
@@ -62,6 +63,7 @@ class SimulatorBench(TheoryBench):
         self.measures_errors = measures_errors
         self.l2 = l2
         share_freed_memory()
+        set_up_memory()
         self._sanitizes = sanitizes
         self._checked: dict[bytes, Checked] = {}  # by machine code
 
