@@ -24,7 +24,7 @@ from tests.machines import gpu, machine, silicon
 from tests.reports.browsing import window
 from toolkit.gpu.environment import commit
 from toolkit.launch.host_resources import available_cores
-from toolkit.memory import set_up_memory
+from toolkit.launch.process_memory import set_up_memory
 
 __all__ = ["gpu", "machine", "silicon", "window"]  # one of each for all files of tests
 

@@ -57,7 +57,7 @@ def main() -> None:
     try:
         if hidden := _hidden():
             sys.exit(f"error: {hidden}")
-        from toolkit.memory import set_up_memory
+        from toolkit.launch.process_memory import set_up_memory
 
         set_up_memory()
         if COMPILING.intersection(sys.argv[1:2]) and "--watch" not in sys.argv:

@@ -27,10 +27,10 @@ from toolkit.execution.sanitizer import Checked
 from toolkit.execution.traffic import Residence
 from toolkit.launch.host_resources import share_freed_memory
 from toolkit.launch.launch import Execution
+from toolkit.launch.process_memory import set_up_memory
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
-from toolkit.memory import set_up_memory
 from toolkit.profiling.in_theory import TheoryBench
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.predicted_path import with_predicted_path
