@@ -5,7 +5,6 @@ A record has what theory says, counters, a predicted time and a verdict on the r
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
@@ -28,6 +27,7 @@ from toolkit.execution.sanitizer import Checked
 from toolkit.execution.traffic import Residence
 from toolkit.launch.host_resources import share_freed_memory
 from toolkit.launch.launch import Execution
+from toolkit.launch.process_memory import set_up_memory
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
@@ -63,9 +63,7 @@ class SimulatorBench(TheoryBench):
         self.measures_errors = measures_errors
         self.l2 = l2
         share_freed_memory()
-        # Python looks for unreachable cycles once in so many new objects, not in 700. Records and
-        # decoded instructions live long: to look through them took 4% of a report's time.
-        gc.set_threshold(50_000)
+        set_up_memory()
         self._sanitizes = sanitizes
         self._checked: dict[bytes, Checked] = {}  # by machine code
 
