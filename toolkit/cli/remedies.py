@@ -64,6 +64,10 @@ def print_remedies(remedies: Remedies) -> None:
             f"{many(remedies.need_source, 'edit')} not tried: an edit is compiled, and this is "
             "machine code: simulate its source"
         )
+
+
+def print_refused(remedies: Remedies) -> None:
+    """Say which edits were tried and not offered."""
     for line in remedies.refused:
         note(f"not offered, results differ: {line}")
 

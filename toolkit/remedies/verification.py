@@ -58,8 +58,8 @@ class OutputComparison:
 
     `error`: largest difference relative to the value (to `SMALL` of the largest value of its page
     if that is more); inf for integers, and where only one is finite. `bound`: the most that
-    rounding explains. `place`: the first different element with both values, empty if all bytes are
-    equal.
+    rounding explains. `place`: the element that differs most with both values, the first of those
+    alike, empty if all bytes are equal.
     """
 
     blocks: int
@@ -197,8 +197,10 @@ def compared(
             a, b = old.page(page), new.page(page)
             if np.array_equal(a, b):
                 continue
-            place = place or _place(old, page, a, b)
-            error = max(error, _error(old.dtype, a, b))
+            largest = _error(old.dtype, a, b)
+            if not place or largest > error:
+                place = _place(old, page, a, b)
+            error = max(error, largest)
             bound = min(bound, _bound(old.dtype))
     return OutputComparison(blocks=blocks, of=of, error=error, bound=bound, place=place)
 
@@ -226,22 +228,30 @@ def _error(dtype: np.dtype[Any], a: NDArray[np.uint8], b: NDArray[np.uint8]) -> 
 def _error_of(old: NDArray[Any], new: NDArray[Any]) -> float:
     if not is_real(old.dtype):
         return 0.0 if np.array_equal(old, new) else inf
+    return float(np.max(_relative_differences(old, new)))
+
+
+def _relative_differences(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.float64]:
+    """Of real numbers: 0 where only the bits of NaN or the sign of zero differ."""
     x, y = (one.astype(np.float64) for one in (old, new))
-    differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
-    if not differ.any():  # other bits of NaN, or a zero with another sign
-        return 0.0
     largest = np.max(np.abs(x[np.isfinite(x)]), initial=0.0)
-    x, y = x[differ], y[differ]
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return inf
-    with np.errstate(divide="ignore"):  # where all are zeros, any other number is far away
-        return float(np.max(np.abs(x - y) / np.maximum(np.abs(x), SMALL * largest)))
+    # where all are zeros, any other number is far away
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.abs(x - y) / np.maximum(np.abs(x), SMALL * largest)
+    found = np.where(np.isfinite(x) & np.isfinite(y), found, inf)
+    return np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, found)
 
 
 def _place(pages: Pages, page: int, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> str:
-    """The first element that differs: 'argument 0, float32[64] at [3]: 2.0 instead of 1.0'."""
-    offset = int(np.flatnonzero(a != b)[0])
+    """The element that differs most: 'argument 0, float32[64] at [3]: 2.0 instead of 1.0'.
+
+    Of values that are no real numbers, and across the ends of pages, the first different one.
+    """
     size = pages.dtype.itemsize
+    offset = int(np.flatnonzero(a != b)[0])
+    if is_real(pages.dtype) and PAGE_BYTES % size == 0:
+        difference = _relative_differences(a.view(pages.dtype), b.view(pages.dtype))
+        offset = int(np.argmax(difference)) * size if difference.any() else offset
     element = (page * PAGE_BYTES + offset) // size
     if PAGE_BYTES % size:
         return f"{pages.label}, element {element}"
