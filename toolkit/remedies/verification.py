@@ -58,8 +58,8 @@ class OutputComparison:
 
     `error`: largest difference relative to the value (to `SMALL` of the largest value of its page
     if that is more); inf for integers, and where only one is finite. `bound`: the most that
-    rounding explains. `place`: the element that differs most with both values, the first of those
-    alike, empty if all bytes are equal.
+    rounding explains. `place`: the first element that differs by more, else the first different
+    one, with both values; empty if all bytes are equal.
     """
 
     blocks: int
@@ -191,17 +191,16 @@ def compared(
     before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: int
 ) -> OutputComparison:
     """The comparison of what `blocks` blocks wrote."""
-    error, bound, place = 0.0, inf, ""
+    error, bound, place, is_beyond = 0.0, inf, "", False
     for old, new in zip(before, after, strict=True):
         for page in sorted({*old.written, *new.written}):
             a, b = old.page(page), new.page(page)
             if np.array_equal(a, b):
                 continue
-            largest = _error(old.dtype, a, b)
-            if not place or largest > error:
-                place = _place(old, page, a, b)
-            error = max(error, largest)
-            bound = min(bound, _bound(old.dtype))
+            of_page, of_rounding = _error(old.dtype, a, b), _bound(old.dtype)
+            if not place or (of_page > of_rounding and not is_beyond):
+                place, is_beyond = _place(old, page, a, b), of_page > of_rounding
+            error, bound = max(error, of_page), min(bound, of_rounding)
     return OutputComparison(blocks=blocks, of=of, error=error, bound=bound, place=place)
 
 
@@ -243,15 +242,16 @@ def _relative_differences(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.fl
 
 
 def _place(pages: Pages, page: int, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> str:
-    """The element that differs most: 'argument 0, float32[64] at [3]: 2.0 instead of 1.0'.
+    """The first element that differs: 'argument 0, float32[64] at [3]: 2.0 instead of 1.0'.
 
-    Of values that are no real numbers, and across the ends of pages, the first different one.
+    Of real numbers it is the first one that differs by more than rounding, if there is any.
     """
     size = pages.dtype.itemsize
     offset = int(np.flatnonzero(a != b)[0])
     if is_real(pages.dtype) and PAGE_BYTES % size == 0:
-        difference = _relative_differences(a.view(pages.dtype), b.view(pages.dtype))
-        offset = int(np.argmax(difference)) * size if difference.any() else offset
+        differences = _relative_differences(a.view(pages.dtype), b.view(pages.dtype))
+        beyond = np.flatnonzero(differences > _bound(pages.dtype))
+        offset = int(beyond[0]) * size if beyond.size else offset
     element = (page * PAGE_BYTES + offset) // size
     if PAGE_BYTES % size:
         return f"{pages.label}, element {element}"
