@@ -288,9 +288,7 @@ def costs_of(
     )
 
 
-def _farthest_first(
-    order: Sequence[Removable], saved: Mapping[Effect, float]
-) -> list[Removable]:
+def _farthest_first(order: Sequence[Removable], saved: Mapping[Effect, float]) -> list[Removable]:
     """The order with waits for DRAM before those for L2, and L2 before L1, if they save as much.
 
     A load passes the nearer memories on its way. Which of the waits saves more is otherwise a

@@ -31,9 +31,7 @@ def remedies_table(remedies: Sequence[Remedy]) -> Table:
         ("saves", "", True),
         (f"leaves, {unit}", "", True),
     ]
-    rows = [
-        [str(one.number), title(one), saves(one), shown(one.after_s)] for one in remedies
-    ]
+    rows = [[str(one.number), title(one), saves(one), shown(one.after_s)] for one in remedies]
     if any(one.measured_s is not None for one in remedies):
         titles.append((f"measured, {unit}", "", True))
         for row, one in zip(rows, remedies, strict=True):
