@@ -173,9 +173,7 @@ class Pricing:
         }
         clocks = totals.clocks * (1 + (self.runs.slowdown if scene.is_coupled else 0))
         least = max(totals.load_store, totals.shared, totals.constants, issue, l2, dram)
-        if self.runs.atomics is not None:
-            atomics_s = scene.atomics_share * self.runs.atomics.time_s
-            least = max(least, atomics_s * scene.sm.clock_hz)
+        least = max(least, self.runs.clocks_with_atomics(totals.clocks, scene.atomics_share))
         if self.runs.stores is not None:
             stores_s = scene.stores_share * self.runs.stores.time_s
             least = max(least, stores_s * scene.sm.clock_hz)
