@@ -116,7 +116,7 @@ class ModelRuns:
 
     @cached_property
     def _clocks_before_atomics(self) -> float:
-        """Clocks in which the shortest block comes to its first atomic operation, by its steps."""
+        """Clocks until the first atomic operation: a share, by steps, of the first block to end."""
         sample = self.sm.work.sample
         if not isinstance(sample, Whole):
             return 0.0
@@ -130,8 +130,8 @@ class ModelRuns:
         next_one = np.append(at, len(streams.steps))[np.searchsorted(at, first)]
         has_any = next_one < ends
         share = ((next_one - first)[has_any] / (ends - first)[has_any]).min()
-        few, *_ = self.of_blocks[0]
-        return float(share * _of_shortest_block(few).clocks)
+        *_, most = self.of_blocks[0]
+        return float(share * most.ends.min())
 
     @cached_property
     def stores(self) -> AtomicTime | None:
