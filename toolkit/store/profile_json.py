@@ -44,6 +44,8 @@ _EXTENTS = (1, 2**31)  # of a grid or a block
 _OTHERS = (0, 2**128)  # 2·M·N·K ends below 2^95
 _MAY_BE_0 = {"compute_capability", "reserved_shared_bytes_per_block"}  # of a device
 _REMEDY = ": the file was edited or damaged: make it again"
+_KERNELS = (".cu", ".cuh", ".ptx", ".py")
+_RECORD_OF_KERNEL = ": `python -m toolkit simulate {} --json` prints its record"
 JOURNAL_SUFFIX = ".journal"
 # What the lines of a journal hold, and what tells one item from another.
 JOURNAL_PARTS = {"records": ("label", "shape"), "listings": ("label",), "conditions": ("shape",)}
@@ -215,7 +217,8 @@ def _parsed(
         return adapter().validate_json(text, strict=True)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise RecordError(f"{where}: it is not JSON: {place}: {error.msg}") from error
+        how = _RECORD_OF_KERNEL.format(where) if Path(where).suffix in _KERNELS else ""
+        raise RecordError(f"{where}: it is not JSON: {place}: {error.msg}{how}") from error
     except ValidationError as error:
         raise RecordError(f"{where}: {first_problem(error)}{_REMEDY}") from error
     except RecursionError as error:
