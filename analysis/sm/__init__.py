@@ -85,7 +85,7 @@ _STREAM = dtype_of("u8 first_step steps first_line")
 _JOB = dtype_of("u4 first_stream warps; u8 space")
 _RESULT = dtype_of(
     f"u8 clocks issued unit_busy[{len(Unit)}] l2_read_bytes l2_write_bytes l1_misses "
-    f"lost[{len(LOST)}]; f8 lsu_busy shared_busy product_reads write_clocks constant_busy "
+    f"lost[{len(LOST)}]; f8 lsu_busy shared_busy bypass_busy product_reads write_clocks constant_busy "
     "written_slots; u8 unfinished marked"
 )
 
@@ -298,6 +298,7 @@ class Ran:
     unit_busy: dict[Unit, int]
     load_store_busy: float
     shared_busy: float
+    bypass_busy: float
     product_reads: float
     l2_read_bytes: int
     l2_write_bytes: int

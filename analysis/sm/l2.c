@@ -88,11 +88,12 @@ u8 waits_for_dram(Sm *s) {
 /* Clocks that the path to L2 takes for at most `stored` bytes in some lines. If their sectors hold more bytes,
  * they are written partially, which takes longer. */
 static double clocks_of_store(const Machine *m, u32 lines, const u64 *line, u32 stored) {
-    const double of_sector = SECTOR * sectors_of(line, lines) > stored ? m->part_bytes : SECTOR;
+    const int is_part = SECTOR * sectors_of(line, lines) > stored;
+    const double of_sector = is_part ? m->part_bytes : SECTOR, least = is_part ? m->store_line_bytes : 45;
     double bytes = 0;
     for (u32 k = 0; k < lines; k++) {
         const double of_line = of_sector * __builtin_popcount(sectors_in(line[k]));
-        bytes += GREATER(of_line, m->store_line_bytes);
+        bytes += GREATER(of_line, least);
     }
     return bytes / m->write_bytes_per_clock;
 }

@@ -81,6 +81,16 @@ static int needs_data(const Sm *s, const Request *q) {
     return q->left > 0 && !is_global_load && kind != KIND_COPY_GROUP;
 }
 
+/* Serve a copy past L1: the load/store unit hands it on, and serves others meanwhile. */
+static void bypass(Sm *s, const Request *q, double begin) {
+    const double handed = q->left < BYPASS_CLOCKS ? q->left : BYPASS_CLOCKS;
+    s->lsu.free = begin + handed;
+    s->lsu.bypass_free = GREATER(s->lsu.bypass_free, begin) + q->left;
+    s->r->lsu_busy += handed;
+    s->r->bypass_busy += q->left;
+    served(s, q, s->lsu.bypass_free);
+}
+
 /* Serve all wavefronts of the next request. False if none has reached the load/store unit. */
 int serve_next(Sm *s) {
     const double now = s->now;
@@ -92,6 +102,7 @@ int serve_next(Sm *s) {
             Queue *queue = &x->queue[n];
             const Request *q = &queue->at[queue->head];
             if (!queue->count || q->from > s->now) continue;
+            if (is_past_l1(instruction_at(s, q->step->pc)) && s->lsu.bypass_free >= now + 1) continue;
             if (!next || q->turn < next->at[next->head].turn) best = x, next = queue;
         }
     }
@@ -110,6 +121,10 @@ int serve_next(Sm *s) {
     LOWER(best->sleep, s->now + 1);
     if (needs_data(s, &q)) RAISE(s->lsu.free, s->l1.data_free);
     const double begin = GREATER(s->lsu.free, now);
+    if (is_past_l1(instruction_at(s, q.step->pc))) {
+        bypass(s, &q, begin);
+        return 1;
+    }
     s->lsu.free = q.step->lines ? begin + q.left : beside_products(s, begin, q.left);
     s->r->lsu_busy += q.left;
     if (!q.step->lines) s->r->shared_busy += q.left;

@@ -172,6 +172,7 @@ typedef struct { Arrival *list; u32 count, room; } Arrivals; /* in any order */
 /* The load/store unit. */
 typedef struct {
     double free;
+    double bypass_free;   /* of the path of copies past L1 */
     u32 turn;             /* scheduler whose requests come first */
     u64 requests;         /* so far */
     u32 global_places;    /* entries taken in the queues of global memory */

@@ -106,6 +106,7 @@ _OF_BARRIERS = {
     "PHASECHK": Kind.MBARRIER_WAIT,
 }
 AFTER_COPIES = 1  # for analysis/sm: arrives when the warp's copies have been made
+PAST_L1 = 1  # for analysis/sm: of a copy that L1 does not keep
 _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_FMA, Unit.FMA),
     (_HEAVY, Unit.FMA_HEAVY),
@@ -159,6 +160,8 @@ def _argument(instruction: Instruction) -> int:
         return _left(instruction)
     if instruction.opcode == "ARRIVES":
         return AFTER_COPIES
+    if instruction.opcode == "LDGSTS":
+        return PAST_L1 if "BYPASS" in instruction.modifiers else 0
     if instruction.opcode == "DMMA":
         return next((_DOUBLES[m] for m in instruction.modifiers if m in _DOUBLES), 1)
     if instruction.opcode in _PRODUCTS:
