@@ -15,13 +15,14 @@ static void served(Sm *s, const Request *q, double now) {
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
     const double from_shared = at + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
+    const double asked = is_past_l1(i) ? s->lsu.bypass_free : now;
     int has_missed = 0;
     switch (i->kind) {
     case KIND_LOAD:
         at = load_lines(s, q, at, now, &has_missed);
         break;
     case KIND_COPY:
-        at = m->free_copies ? from_shared : load_lines(s, q, at, now, &has_missed);
+        at = m->free_copies ? from_shared : load_lines(s, q, at + asked - now, asked, &has_missed);
         if (w->age == q->age) RAISE(w->async_done, at);
         break;
     case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
@@ -88,7 +89,7 @@ static void bypass(Sm *s, const Request *q, double begin) {
     s->lsu.bypass_free = GREATER(s->lsu.bypass_free, begin) + q->left;
     s->r->lsu_busy += handed;
     s->r->bypass_busy += q->left;
-    served(s, q, s->lsu.bypass_free);
+    served(s, q, s->lsu.free);
 }
 
 /* Serve all wavefronts of the next request. False if none has reached the load/store unit. */
@@ -102,7 +103,6 @@ int serve_next(Sm *s) {
             Queue *queue = &x->queue[n];
             const Request *q = &queue->at[queue->head];
             if (!queue->count || q->from > s->now) continue;
-            if (is_past_l1(instruction_at(s, q->step->pc)) && s->lsu.bypass_free >= now + 1) continue;
             if (!next || q->turn < next->at[next->head].turn) best = x, next = queue;
         }
     }

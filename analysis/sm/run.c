@@ -24,9 +24,7 @@ static u64 next_time(const Sm *s) {
             const Queue *queue = &x->queue[n];
             if (!queue->count) continue;
             u64 from = s->lsu.free > (double)s->now + 1 ? (u64)s->lsu.free : s->now + 1;
-            const Request *q = &queue->at[queue->head];
-            RAISE(from, q->from);
-            if (is_past_l1(instruction_at(s, q->step->pc)) && s->lsu.bypass_free > (double)from) from = (u64)s->lsu.bypass_free;
+            RAISE(from, queue->at[queue->head].from);
             LOWER(next, from);
         }
     }

@@ -19,7 +19,7 @@ REPEATS = 3
 PITCH = 2048
 MACROS = {
     "COPIES": 0, "LOADS": 0, "PRODUCTS": 0, "STORES": 0, "ROW": 64, "PITCH": PITCH, "STEP": 32,
-    "WIDTH": 8, "FIRST_LEVEL": 0,
+    "WIDTH": 8, "FIRST_LEVEL": 0, "BYTES": 16, "APART": 16,
 }  # fmt: skip
 
 
@@ -30,7 +30,8 @@ def _round(bench: Bench, on: str = ONE_SM, warps: int = 8, **macros: int) -> Med
     blocks = bench.blocks(on)
     memory = bench.shared(Memory).zero(blocks * warps * ROWS * given["PITCH"])
     out = bench.gpu.allocate(16 * blocks * warps)
-    dynamic = warps * max(STAGES * max(1, given["COPIES"]), given["LOADS"]) * MATRIX_BYTES
+    copied = STAGES * max(1, given["COPIES"]) * WARP_SIZE * given["APART"]
+    dynamic = warps * max(copied, given["LOADS"] * MATRIX_BYTES)
     geometry = Geometry.of(blocks, WARP_SIZE * warps, dynamic)
 
     def clocks(rounds: int) -> float:
@@ -94,16 +95,57 @@ BENCHMARKS = (
         warps=(8,),
     ),
     *each(
-        "tile_{stores}_stores_of_{width}_step_{step}_pitch_{pitch}_{on}_cycles",
+        "tile_{loads}_matrices_{copies}_copies_of_{row}_{apart}_apart_cycles",
         UNIT,
-        "{stores} stores, of {width} bytes per lane and 4 lanes per row, rows {pitch} bytes and "
+        "{loads} ldmatrix.x4 and {copies} cp.async.cg of rows of {row} bytes, {apart} bytes of "
+        "shared memory from lane to lane",
+        _round,
+        loads=(0, 8),
+        copies=(2, 4),
+        row=(64, 128),
+        apart=(32, 64),
+    ),
+    *each(
+        "tile_{loads}_matrices_{copies}_copies_by_l1_of_4_bytes_in_{row}_{apart}_apart_cycles",
+        UNIT,
+        "{loads} ldmatrix.x4 and {copies} cp.async.ca of 4 bytes in rows of {row} bytes, {apart} "
+        "bytes of shared memory from lane to lane",
+        _round,
+        loads=(0, 8),
+        copies=(4, 8),
+        row=(16, 128),
+        apart=(4, 32),
+        bytes=4,
+        first_level=1,
+    ),
+    *each(
+        "tile_{products}_products_{copies}_copies_cycles",
+        UNIT,
+        "{products} HMMA and {copies} cp.async.cg of rows of 64 bytes, 8 warps",
+        _round,
+        products=32,
+        copies=(1, 2, 4),
+    ),
+    *each(
+        "tile_16_stores_of_{width}_step_{step}_pitch_{pitch}_{on}_cycles",
+        UNIT,
+        "16 stores, of {width} bytes per lane and 4 lanes per row, rows {pitch} bytes and "
         "columns {step} bytes apart, 8 warps",
         _round,
         stores=16,
-        width=(4, 8),
-        step=(16, 32, 128),
+        width=8,
+        step=(32, 128),
         pitch=(2048, 4096),
-        warps=(8,),
+        on=WHERE,
+    ),
+    *each(
+        "tile_16_stores_of_{width}_step_{step}_{on}_cycles",
+        UNIT,
+        "the same, rows 2,048 bytes apart",
+        _round,
+        stores=16,
+        width=4,
+        step=(16, 128),
         on=WHERE,
     ),
 )
