@@ -172,6 +172,7 @@ def _beside(ptx: str, count: int) -> Probe:
             lines.append(ptx.format(z=z, p=number["p"], q=number["q"]))
     letter = "f" if ".f32" in ptx else "r"
     kind = LETTERS[letter]
+    text = "\n".join(lines)
     outputs = ", ".join([f'"+f"({x})' for x in written] + [f'"+{letter}"({z})' for z in more])
     inputs = ", ".join([f'"r"({y})' for y in read] + [f'"{letter}"({u})' for u in used])
     return Probe(
@@ -181,7 +182,7 @@ def _beside(ptx: str, count: int) -> Probe:
             + [f"{kind} {z} = offsets[lane + {k}];" for k, z in enumerate([*more, *used])]
             + [f"unsigned {y} = offsets[lane + {k}];" for k, y in enumerate(read)]
         ),
-        body=f'asm volatile("{{"\n"{_in_quotes(chr(10).join(lines))}"\n"}}" : {outputs} : {inputs});',
+        body=f'asm volatile("{{"\n"{_in_quotes(text)}"\n"}}" : {outputs} : {inputs});',
         keep=" ".join(
             [f"kept ^= __float_as_uint({x});" for x in written]
             + [f"kept ^= {_TO_BITS[letter].format(z)};" for z in more]

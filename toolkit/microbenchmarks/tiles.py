@@ -87,7 +87,7 @@ BENCHMARKS = (
     *each(
         "tile_{loads}_matrices_{products}_products_{copies}_copies_cycles",
         UNIT,
-        "{loads} ldmatrix.x4, {products} HMMA and {copies} cp.async.cg of rows of 64 bytes, 8 warps",
+        "{loads} ldmatrix.x4, {products} HMMA, {copies} cp.async.cg of rows of 64 bytes, 8 warps",
         _round,
         loads=8,
         products=(16, 32),
