@@ -282,9 +282,9 @@ class Streams:
 class Ran:
     """Results of a run on one SM: clocks, start and end of each block, and busy clocks of units.
 
-    `shared_busy` is a part of `load_store_busy`. `bypass_busy` is that of copies past L1. `product_reads` are clocks of shared memory in
-    which products of warpgroups read it, past the load/store unit. `written_slots` are the issue
-    slots that registers written by loads take.
+    `shared_busy` is a part of `load_store_busy`. `bypass_busy` is that of copies past
+    L1. `product_reads` are clocks of shared memory in which products of warpgroups read it, past
+    the load/store unit. `written_slots` are the issue slots that registers written by loads take.
 
     `marked`: when the `mark` of the machine was reached, or the end if it was not. `lost`: clocks
     of the four schedulers without issue, by reason (`LOST`).

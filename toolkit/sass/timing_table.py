@@ -160,8 +160,6 @@ def _argument(instruction: Instruction) -> int:
         return _left(instruction)
     if instruction.opcode == "ARRIVES":
         return AFTER_COPIES
-    if instruction.opcode == "LDGSTS":
-        return PAST_L1 if "BYPASS" in instruction.modifiers else 0
     if instruction.opcode == "DMMA":
         return next((_DOUBLES[m] for m in instruction.modifiers if m in _DOUBLES), 1)
     if instruction.opcode in _PRODUCTS:
@@ -169,7 +167,15 @@ def _argument(instruction: Instruction) -> int:
     if instruction.opcode in ("FENCE", "WARPGROUP"):
         left = (one.integer for one in instruction.operands if isinstance(one, Immediate))
         return int(instruction.opcode == "FENCE") or next(left, 0)
-    return width(instruction) if _kind(instruction) == Kind.STORE else 0
+    return _access(instruction)
+
+
+def _access(instruction: Instruction) -> int:
+    """Argument of an access of memory: bytes stored per lane, or whether a copy passes L1 by."""
+    kind = _kind(instruction)
+    if kind == Kind.COPY:
+        return PAST_L1 * ("BYPASS" in instruction.modifiers)
+    return width(instruction) if kind == Kind.STORE else 0
 
 
 def _product(instruction: Instruction) -> int:
