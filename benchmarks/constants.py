@@ -232,10 +232,14 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         ),
     },
     f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
-    f"{SM_CODE}/l2.c": {"PHASES LN2": _LAYOUT},
+    f"{SM_CODE}/l2.c": {
+        "PHASES LN2": _LAYOUT,
+        "WHOLE_LINE_BYTES": measured(f"{_PROBES} --only tile_16_stores_of_8: 44 to 46, all SMs"),
+    },
     f"{SM_CODE}/l1.c": {"NO_LINE": _LAYOUT},
     f"{SM_CODE}/load_store.h": {
         "ON_THEIR_WAY": measured(f"{_PROBES}: up to 12 of four schedulers"),
+        "BYPASS_CLOCKS": measured("ncu on an H200: a shared wavefront of each copy past L1"),
         "COPY_PLACES": measured(f"{_PROBES}: 24 loads, or 13.4 copies"),
         "MATRIX_CLOCKS": measured(
             "a loop of LDSMs on an H100: x1, x2, x4 take 23, 25, 29, and a wavefront per matrix"

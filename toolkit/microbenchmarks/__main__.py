@@ -44,6 +44,7 @@ from toolkit.microbenchmarks import (
     registers,
     shared,
     tensor,
+    tiles,
     uniform_constants,
     waiting,
     warpgroup,
@@ -73,6 +74,7 @@ MODULES = (
     first_use,
     tensor,
     warpgroup,
+    tiles,
     clock,
 )
 Constants = dict[str, dict[str, Any]]  # by name, as they stand in the file

@@ -106,6 +106,7 @@ _OF_BARRIERS = {
     "PHASECHK": Kind.MBARRIER_WAIT,
 }
 AFTER_COPIES = 1  # for analysis/sm: arrives when the warp's copies have been made
+PAST_L1 = 1  # for analysis/sm: of a copy that L1 does not keep
 _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_FMA, Unit.FMA),
     (_HEAVY, Unit.FMA_HEAVY),
@@ -166,7 +167,15 @@ def _argument(instruction: Instruction) -> int:
     if instruction.opcode in ("FENCE", "WARPGROUP"):
         left = (one.integer for one in instruction.operands if isinstance(one, Immediate))
         return int(instruction.opcode == "FENCE") or next(left, 0)
-    return width(instruction) if _kind(instruction) == Kind.STORE else 0
+    return _access(instruction)
+
+
+def _access(instruction: Instruction) -> int:
+    """Argument of an access of memory: bytes stored per lane, or whether a copy passes L1 by."""
+    kind = _kind(instruction)
+    if kind == Kind.COPY:
+        return PAST_L1 * ("BYPASS" in instruction.modifiers)
+    return width(instruction) if kind == Kind.STORE else 0
 
 
 def _product(instruction: Instruction) -> int:
