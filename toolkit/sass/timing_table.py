@@ -60,7 +60,7 @@ _FMA = {"FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "FSWZADD"}
 _HEAVY = {"IMAD", "IDP", "VIADD"}
 _HALF = {"HFMA2", "HADD2", "HMUL2", "HSET2", "HSETP2", "HMNMX2"}
 _FP64 = {"DFMA", "DADD", "DMUL", "DSETP", "DMNMX"}
-# FCHK: divisions of floats take 12 clocks more of a scheduler than the same sums and MUFU.RCP without it.
+# FCHK too: with it, a division of floats takes 12 clocks more of a scheduler than without.
 _XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R", "FCHK"}
 _CONVERSIONS = {"F2F", "F2I", "I2F", "FRND"}
 _CONSTANT = {"LDC", "ULDC", "LDCU"}
