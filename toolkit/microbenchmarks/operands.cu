@@ -16,8 +16,12 @@
 
 KERNEL(dfma_three, double,
        double a[OPERATIONS]; double b[OPERATIONS]; double c[OPERATIONS];
-       EACH { a[i] = threadIdx.x + i; b[i] = 1 + i * 1e-3; c[i] = i; },
+       EACH { a[i] = threadIdx.x + i; b[i] = 1 + (threadIdx.x + i) * 1e-3; c[i] = i; },
        EACH c[i] = fma(a[i], b[i], c[i]), c[i])
+// one operand is a number, in a uniform register
+KERNEL(dfma_number, double,
+       double a[OPERATIONS]; double c[OPERATIONS]; EACH { a[i] = threadIdx.x + i; c[i] = i; },
+       EACH c[i] = fma(a[i], 1 + i * 1e-3, c[i]), c[i])
 KERNEL(dfma_two, double,
        double b = threadIdx.x * 1e-3; double c[OPERATIONS]; EACH c[i] = i,
        EACH c[i] = fma(c[i], b, c[i]), c[i])

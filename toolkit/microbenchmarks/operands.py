@@ -46,7 +46,14 @@ BENCHMARKS = (
         "cycles per operation and scheduler",
         "{name}: on one SM, eight warps per scheduler",
         _clocks,
-        name=("dfma_three", "dfma_two", "dadd_two", "division", "unchecked_division"),
+        name=(
+            "dfma_three",
+            "dfma_number",
+            "dfma_two",
+            "dadd_two",
+            "division",
+            "unchecked_division",
+        ),
     ),
     *each(
         "operands_{name}_{blocks}_blocks_s",
