@@ -32,7 +32,7 @@ from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.in_theory import TheoryBench
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 from toolkit.profiling.predicted_path import with_predicted_path
 from toolkit.profiling.record import failed, with_check
 from toolkit.profiling.rung_processes import side_by_side
@@ -102,7 +102,7 @@ class SimulatorBench(TheoryBench):
             yield done.selection, done.record
 
     def left_out(
-        self, record: Record, selection: Selection, workload: Workload, plan: Plan
+        self, record: Record, selection: Selection, workload: Workload, plan: RunPlan
     ) -> Record:
         """The record of a reference, with a predicted time where its launches are known."""
         if record.status == "ok":
