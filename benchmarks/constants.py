@@ -291,8 +291,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/execution/launch_time.py": {
         "LEAST_APART": fitted("rungs of bulk copies at 8192", "DRIFT")
     },
-    "toolkit/execution/block_plan.py": {
-        "PERIOD POINTS STEPS_AND_SECTORS TIMED_STEPS MANY_WARPS WHOLE_K": technical(
+    "toolkit/execution/representatives.py": {
+        "PERIOD": technical("places of rows in a sector: blocks of each are executed")
+    },
+    "toolkit/execution/rung_plan.py": {
+        "POINTS STEPS_AND_SECTORS TIMED_STEPS MANY_WARPS WHOLE_K": technical(
             "values of K and places of which counts are proved to be alike"
         ),
         "FULL_K_BUDGET ANCHOR_BUDGET ANCHORS APART_BUDGET TOGETHER_BUDGET TOGETHER_K": _ENOUGH,
@@ -348,11 +351,8 @@ UNNAMED: Mapping[tuple[str, str], tuple[str, Evidence]] = {
         measured(f"{_PROBES}: one and two; more were not measured"),
     ),
 }
-# Of toolkit/sass, what executes and disassembles: none of it decides a time or a sector below L1.
-EXECUTION = (
-    *("check", "core", "decode", "disassemble", "faults", "instruction", "lines", "machine"),
-    *("opcodes", "program", "representatives", "space", "tensor_maps", "translate"),
-)
+# Of toolkit/sass, what executes and checks: none of it decides a time or a sector below L1.
+EXECUTION = ("checker", "faults", "machine", "space", "tensor_maps", "translate")
 
 
 def shown(value: Any) -> str:

@@ -136,6 +136,7 @@ void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double 
     s->l2.write_free += clocks;
     fill(s, SECTOR * sectors * m->stores_filled_share);
     x->until = s->l2.write_free;
+    s->l2.stored = s->l2.write_free + m->fence_clocks; /* as long as a fence waits for a store */
     s->r->l2_write_bytes += SECTOR * sectors;
     s->r->write_clocks += clocks;
     const int is_local = lines && line[0] & LOCAL;

@@ -121,7 +121,6 @@ FORMS = {
         inputs="d",
     ),
 }
-FROM_SM_90 = {"dmma_1684", "dmma_1688", "dmma_16816"}
 
 
 def _probe(name: str, form: Mma, chains: int, count: int) -> Probe:

@@ -60,7 +60,8 @@ _FMA = {"FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "FSWZADD"}
 _HEAVY = {"IMAD", "IDP", "VIADD"}
 _HALF = {"HFMA2", "HADD2", "HMUL2", "HSET2", "HSETP2", "HMNMX2"}
 _FP64 = {"DFMA", "DADD", "DMUL", "DSETP", "DMNMX"}
-_XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R"}
+# FCHK too: with it, a division of floats takes 12 clocks more of a scheduler than without.
+_XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R", "FCHK"}
 _CONVERSIONS = {"F2F", "F2I", "I2F", "FRND"}
 _CONSTANT = {"LDC", "ULDC", "LDCU"}
 _UNIFORM = {*_CONSTANT, "R2UR", "S2UR"}
@@ -71,7 +72,7 @@ _PRODUCTS = {"HGMMA", "QGMMA", "IGMMA", "BGMMA"}
 _END_OF_GROUP = "gsb0"
 # Products of 8x8x4 doubles that an instruction is made of.
 _DOUBLES = {"8x8x4": 1, "16x8x4": 2, "16x8x8": 4, "16x8x16": 8}
-_READERS = {"R2UR", "IABS"}  # of general registers, though no arithmetic of the units below
+_READERS = {"R2UR", "IABS", "FCHK"}  # of general registers, though no arithmetic of the units below
 _CONTROL = {
     *("BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "BSSY", "BSYNC", "BREAK", "BAR", "NOP", "RET"),
     *("WARPSYNC", "DEPBAR", "LDGDEPBAR", "CALL", "YIELD", "KILL", "BPT", "NANOSLEEP", "MEMBAR"),
@@ -277,7 +278,8 @@ def _words(instruction: Instruction) -> int:
 
 def _sources(instruction: Instruction) -> list[int]:
     """The general register of each operand slot, -1 where it reads none of the register file."""
-    arithmetic = (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.ALU)
+    # a pair of registers is read as its even one: three pairs take three clocks, two two
+    arithmetic = (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.ALU, Unit.FP64)
     if _unit(instruction) not in arithmetic and instruction.opcode not in _READERS:
         return [-1] * _OPERAND_SLOTS
     registers = [operand for operand in instruction.operands if not is_predicate(operand)]
