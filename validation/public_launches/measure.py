@@ -10,8 +10,8 @@ SAMPLES. Before each sample its arrays get their content again, but not between 
 makes L2 warm and the one that is timed. `again_s` is a launch on what another one left: where it
 differs, a warm time is of other work. A launch that fails or hangs ends its process, and the next
 process goes on behind it. `--count` runs
-launches once under Nsight Compute. `--record` writes the records of both halves; nothing is printed
-of the times, so that the second half stays unread.
+launches once under Nsight Compute. `--record` writes the records of parts; nothing is printed of
+the times, so that a part that is held out stays unread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from toolkit.gpu.event_timer import HOLD_NANOSECONDS
 from toolkit.gpu.nsight_compute.ncu import unknown_metrics
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.sass.module_variables import symbols_of as variables_of
-from validation.public_launches.listed import HALVES, Listed, listed, write_measurements
+from validation.public_launches.listed import PARTS, Listed, listed, write_measurements
 
 SAMPLES, SAMPLES_OF_LONG, LONG_S, LONGEST_S = 9, 3, 5e-3, 50e-3
 HANGS_S = 25.0
@@ -261,7 +261,7 @@ def count(cubins: Path, names: list[str], output: Path, limit_s: float) -> None:
 
 
 def record(files: Sequence[Path]) -> None:
-    """Write the records of both halves from what was measured; of two times the later file's."""
+    """Write the records of the parts that were measured; of two times the later file's."""
     rows = [row for path in files for row in rows_of(path)]
     times: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -269,17 +269,19 @@ def record(files: Sequence[Path]) -> None:
         if name and ("dirty_s" in row or ("failed" in row and name not in times)):
             times[name] = row
     counts = {row.pop("counted"): row for row in rows if "counted" in row}
-    for half in HALVES:
-        names = [one.name for one in listed(half)]
+    for part in PARTS:
+        names = [one.name for one in listed(part) if one.name in times]
+        if not names:
+            continue
         write_measurements(
-            half,
+            part,
             {
                 "device": "h200",
-                "times": [times[name] for name in names if name in times],
+                "times": [times[name] for name in names],
                 "counters": [{"name": name} | counts[name] for name in names if name in counts],
             },
         )
-        print(f"{half} half: {sum(name in times for name in names)} of {len(names)} launches")
+        print(f"{part}: {len(names)} of {len(listed(part))} launches")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -290,7 +292,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--limit-s", type=float, default=100.0)
     parser.add_argument("--only", nargs="+", metavar="NAME")
-    parser.add_argument("--count", type=int, metavar="N", help="count N of each half instead")
+    parser.add_argument("--count", type=int, metavar="N", help="count N of each part instead")
+    parser.add_argument("--part", choices=PARTS, help="launches of this part alone")
     parser.add_argument("--record", type=Path, nargs="+", metavar="FILE")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--counts", action="store_true", help=argparse.SUPPRESS)
@@ -301,12 +304,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         child(chosen.cubins, chosen.child, chosen.output, counts=chosen.counts)
     elif chosen.count:
         names = chosen.only or []
-        for half in () if chosen.only else HALVES:
-            of_half = [one.name for one in listed(half)]
-            names += of_half[:: max(1, len(of_half) // chosen.count)][: chosen.count]
+        for part in () if chosen.only else [chosen.part] if chosen.part else PARTS:
+            of_part = [one.name for one in listed(part)]
+            names += of_part[:: max(1, len(of_part) // chosen.count)][: chosen.count]
         count(chosen.cubins, names, chosen.output, chosen.limit_s)
     else:
-        names = chosen.only or [one.name for one in listed()]
+        names = chosen.only or [one.name for one in listed(chosen.part)]
         in_children(child_of(chosen.cubins, chosen.output), names, chosen.output, chosen.limit_s)
         rows = [row for row in rows_of(chosen.output) if "name" in row]
         failed = [row for row in rows if "failed" in row]

@@ -1,11 +1,13 @@
 """The listed launches predicted for the GPU that they were measured on, and tables of the errors.
 
-    python -m validation.public_launches.predict CUBINS --half first --json first.json
+    python -m validation.public_launches.predict CUBINS --part first --json first.json
     python -m validation.public_launches.predict --table first.json
-    python -m validation.public_launches.predict CUBINS --half second --json second.json
+    python -m validation.public_launches.predict CUBINS --part third --blind --json third.json
+    python -m validation.public_launches.predict --join third.json
 
-CUBINS is the folder that `capture` filled. `--half second` opens the second half: do it once, with
-the model committed before. Each launch is predicted for the state of L2 that the list names, or
+CUBINS is the folder that `capture` filled. `--blind` writes predictions alone, and `--join` adds
+what was measured and prints the tables, which opens a part that is held out: do it once, with the
+model committed before. Each launch is predicted for the state of L2 that the list names, or
 with `--l2` for another. A launch that took less than 5 µs is not in the tables, as the list says;
 any other without a time is named, and counts as off by 1.6.
 """
@@ -18,6 +20,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import Any
@@ -29,8 +32,17 @@ from analysis.timing.predicted import WAITS_FOR_LOADS, Effect, Explanation, Pred
 from reports.sections.answer import LIMITS, cause_of
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.setup import LaunchSetup
-from validation.public_launches.listed import HALVES, SEED, Half, Listed, listed, measurements
+from validation.public_launches.listed import (
+    PARTS,
+    SEED,
+    Listed,
+    Part,
+    listed,
+    measurements,
+    record_of,
+)
 
+DEVICE = "h200"  # that measured the launches
 SHORTEST_S, SHORT_S = 5e-6, 30e-6
 LIMIT_S = 60.0  # of processor time, as machines are shared
 MISSING = 0.6  # error that a launch without a time counts as
@@ -133,26 +145,44 @@ def _named(time_of: Predicted) -> Cell:
     return {"cause": cause.effect if cause else None, "is_at_roof": at_roof}
 
 
-def cells(half: Half, cubins: Path, asked: L2State | None = None) -> Iterator[Cell]:
-    """Each launch of a half that was measured, predicted; with its cause if it was counted."""
-    document = measurements(half)
-    counted = {row["name"] for row in document["counters"]}
+def cells(
+    part: Part, cubins: Path, asked: L2State | None = None, workers: int = 1
+) -> Iterator[Cell]:
+    """Each launch of a part, predicted; with its cause if it was counted, or not yet measured."""
+    names: set[str] | None = None
+    counted: set[str] | None = None
+    if record_of(part).exists():
+        document = measurements(part)
+        names = {row["name"] for row in document["times"] if "failed" not in row}
+        counted = {row["name"] for row in document["counters"]}
+    with ProcessPoolExecutor(workers, max_tasks_per_child=1) as pool:
+        begun: list[tuple[Cell, Future[Cell] | None]] = []
+        for one in listed(part):
+            l2 = asked or one.l2
+            how = Explanation.EFFECTS
+            if counted is not None and one.name not in counted:
+                how = Explanation.NONE
+            is_asked = names is None or one.name in names
+            found = pool.submit(predicted, one, cubins, DEVICE, l2, how) if is_asked else None
+            begun.append(({"label": one.name, "family": one.family, "l2": l2}, found))
+        for cell, future in begun:
+            yield cell | (future.result() if future else {})
+
+
+def with_measured(part: Part, found: Sequence[Cell]) -> list[Cell]:
+    """Predictions beside what was measured of the same launches."""
+    document = measurements(part)
     times = {row["name"]: row for row in document["times"]}
-    for one in listed(half):
-        row = times.get(one.name, {"failed": "not measured"})
-        cell: Cell = {
-            "label": one.name,
-            "family": one.family,
-            "timed_on": document["device"],
-            "l2": asked or one.l2,
-        }
+    joined = []
+    for cell in found:
+        row = times.get(cell["label"], {"failed": "not measured"})
         if "failed" in row:
-            yield cell | {"left_out": f"not measured: {row['failed']}"}
-            continue
-        cell |= {f"measured_{state}_s": row[f"{state}_s"] for state in L2State}
-        cell["again_s"] = row["again_s"]
-        how = Explanation.EFFECTS if one.name in counted else Explanation.NONE
-        yield cell | predicted(one, cubins, document["device"], cell["l2"], how)
+            seen = {"left_out": f"not measured: {row['failed']}"}
+        else:
+            seen = {f"measured_{state}_s": row[f"{state}_s"] for state in L2State}
+            seen["again_s"] = row["again_s"]
+        joined.append(cell | {"timed_on": document["device"]} | seen)
+    return joined
 
 
 def measured_s(cell: Cell) -> float | None:
@@ -198,14 +228,14 @@ def tables(found: Sequence[Cell]) -> Iterator[str]:
             yield f"left out: {cell['label']}: {cell['left_out'][:150]}"
 
 
-def limiters(half: Half, found: Sequence[Cell]) -> Iterator[str]:
+def limiters(part: Part, found: Sequence[Cell]) -> Iterator[str]:
     """Count the launches of which Nsight Compute says what the prediction says.
 
     Where a unit is busy for BUSY of its peak, the busiest unit of the prediction is to be that one,
     or another one within CLOSE. Where none is, the launch must not be said to be at a roof, and
     the counters of what warps wait for, or of active SMs, must show the cause that is named.
     """
-    counted = {row["name"]: row for row in measurements(half)["counters"]}
+    counted = {row["name"]: row for row in measurements(part)["counters"]}
     right: dict[bool, list[bool]] = {True: [], False: []}
     wrong = []
     for cell in found:
@@ -299,28 +329,42 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("cubins", type=Path, nargs="?")
-    parser.add_argument("--half", choices=HALVES, default="first")
+    parser.add_argument("--part", choices=PARTS, default="first")
     parser.add_argument("--l2", choices=list(L2State))
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument(
+        "--blind", action="store_true", help="predictions alone, nothing is printed"
+    )
+    parser.add_argument("--join", type=Path, metavar="FILE", help="predictions of --blind")
     parser.add_argument("--table", type=Path, nargs="+", metavar="FILE")
     chosen = parser.parse_args(argv)
-    if chosen.table:
-        read = [json.loads(path.read_text(encoding="utf-8")) for path in chosen.table]
+    if chosen.join:
+        blind = json.loads(chosen.join.read_text(encoding="utf-8"))
+        joined = {part: with_measured(part, of) for part, of in blind.items()}
+        chosen.join.write_text(json.dumps(joined, indent=1), encoding="utf-8")
+    if chosen.table or chosen.join:
+        read = [
+            json.loads(path.read_text(encoding="utf-8")) for path in chosen.table or [chosen.join]
+        ]
         print("\n".join(tables([cell for one in read for of in one.values() for cell in of])))
         for one in read:
-            for half, of in one.items():
-                print("\n".join(limiters(half, of)))
+            for part, of in one.items():
+                print("\n".join(limiters(part, of)))
         return
     if chosen.cubins is None:
         parser.error("CUBINS is missing: give the folder of machine code")
     found = []
-    for cell in cells(chosen.half, chosen.cubins, L2State(chosen.l2) if chosen.l2 else None):
+    l2 = L2State(chosen.l2) if chosen.l2 else None
+    for cell in cells(chosen.part, chosen.cubins, l2, chosen.workers):
         found.append(cell)
         if chosen.json:
-            chosen.json.write_text(json.dumps({chosen.half: found}, indent=1), encoding="utf-8")
-        if chosen.half == "first":
-            print(_line(cell) if "predicted_s" in cell else cell["label"], flush=True)
-    print("\n".join([*tables(found), *limiters(chosen.half, found)]))
+            chosen.json.write_text(json.dumps({chosen.part: found}, indent=1), encoding="utf-8")
+    if not chosen.blind:
+        found = with_measured(chosen.part, found)
+        if chosen.json:
+            chosen.json.write_text(json.dumps({chosen.part: found}, indent=1), encoding="utf-8")
+        print("\n".join([*tables(found), *limiters(chosen.part, found)]))
 
 
 if __name__ == "__main__":
