@@ -35,6 +35,7 @@ import numpy as np
 from analysis.errors import ToolkitError, first_line
 from analysis.l2_state import L2State
 from toolkit.gpu.context import Gpu
+from toolkit.gpu.environment import GpuMonitor
 from toolkit.gpu.event_timer import HOLD_NANOSECONDS
 from toolkit.gpu.nsight_compute.ncu import unknown_metrics
 from toolkit.launch.setup import PLAIN, LaunchSetup
@@ -147,7 +148,12 @@ def child(cubins: Path, names: Sequence[str], output: Path, *, counts: bool) -> 
     """Time, or launch once between profiler marks, each of these launches."""
     known = {one.name: one for one in listed()}
     wanted = [known[name] for name in names]
-    with Gpu() as gpu, ThreadPoolExecutor(AHEAD) as makers, output.open("a") as out:
+    with (
+        Gpu() as gpu,
+        GpuMonitor(gpu.pci_bus_id) as monitor,
+        ThreadPoolExecutor(AHEAD) as makers,
+        output.open("a") as out,
+    ):
         made = [makers.submit(one.made) for one in wanted[:AHEAD]]
 
         def told(row: dict[str, Any]) -> None:
@@ -171,7 +177,9 @@ def child(cubins: Path, names: Sequence[str], output: Path, *, counts: bool) -> 
                     gpu.driver.stop_profiler()
                     told({"name": one.name})
                 else:
-                    told({"name": one.name} | timed(gpu, launch))
+                    found = timed(gpu, launch)
+                    clock = {"sm_clock_hz": monitor.state().sm_clock_hz}
+                    told({"name": one.name} | found | clock)
                 launch.free()
             except (ToolkitError, gpu.driver.Error) as error:
                 told({"name": one.name, "failed": first_line(error)})
