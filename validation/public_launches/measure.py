@@ -43,7 +43,7 @@ from toolkit.sass.module_variables import symbols_of as variables_of
 from validation.public_launches.listed import PARTS, Listed, listed, write_measurements
 
 SAMPLES, SAMPLES_OF_LONG, LONG_S, LONGEST_S = 9, 3, 5e-3, 50e-3
-HANGS_S = 25.0
+HANGS_S = 10.0
 AHEAD = 6
 BUSY = 400  # fillings of L2 that raise the clock
 UNITS = {

@@ -4,12 +4,14 @@
     python -m validation.public_launches.predict --table first.json
     python -m validation.public_launches.predict CUBINS --part third --blind --json third.json
     python -m validation.public_launches.predict --join third.json
+    python -m validation.public_launches.predict CUBINS --part third --screen third.jsonl
 
 CUBINS is the folder that `capture` filled. `--blind` writes predictions alone, and `--join` adds
 what was measured and prints the tables, which opens a part that is held out: do it once, with the
-model committed before. Each launch is predicted for the state of L2 that the list names, or
-with `--l2` for another. A launch that took less than 5 µs is not in the tables, as the list says;
-any other without a time is named, and counts as off by 1.6.
+model committed before. `--screen` says which launches have no prediction, and why, but no time.
+Each launch is predicted for the state of L2 that the list names, or with `--l2` for another. A
+launch that took less than 5 µs is not in the tables, as the list says; any other without a time is
+named, and counts as off by 1.6.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import Any
@@ -45,6 +50,7 @@ from validation.public_launches.listed import (
 DEVICE = "h200"  # that measured the launches
 SHORTEST_S, SHORT_S = 5e-6, 30e-6
 LIMIT_S = 60.0  # of processor time, as machines are shared
+TOO_LONG = f"its simulation takes more than {LIMIT_S:g} s"
 MISSING = 0.6  # error that a launch without a time counts as
 FACTOR = 1.6
 SHOWN = 10
@@ -120,7 +126,7 @@ def predicted(
     except ToolkitError as error:
         return {"left_out": str(error)}
     except TimeoutError:
-        return {"left_out": f"its simulation takes more than {LIMIT_S:g} s"}
+        return {"left_out": TOO_LONG}
     took_s = time.perf_counter() - started
     if found.predicted is None:
         return {"left_out": found.prediction_basis}
@@ -155,18 +161,40 @@ def cells(
         document = measurements(part)
         names = {row["name"] for row in document["times"] if "failed" not in row}
         counted = {row["name"] for row in document["counters"]}
-    with ProcessPoolExecutor(workers, max_tasks_per_child=1) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         begun: list[tuple[Cell, Future[Cell] | None]] = []
         for one in listed(part):
             l2 = asked or one.l2
-            how = Explanation.EFFECTS
-            if counted is not None and one.name not in counted:
-                how = Explanation.NONE
+            is_explained = counted is None or one.name in counted
             is_asked = names is None or one.name in names
-            found = pool.submit(predicted, one, cubins, DEVICE, l2, how) if is_asked else None
+            found = pool.submit(_in_child, one.name, cubins, l2, is_explained) if is_asked else None
             begun.append(({"label": one.name, "family": one.family, "l2": l2}, found))
         for cell, future in begun:
             yield cell | (future.result() if future else {})
+
+
+def _in_child(name: str, cubins: Path, l2: L2State, is_explained: bool) -> Cell:
+    """The prediction of a launch by a process of its own, which ends where its time does."""
+    command = ["prlimit", f"--cpu={2 * LIMIT_S:.0f}", sys.executable, "-m", __spec__.name]
+    command += [str(cubins), "--one", name, "--l2", l2]
+    done = subprocess.run(
+        [*command, *(["--explained"] if is_explained else [])],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        found: Cell = json.loads(done.stdout)
+        return found
+    if -done.returncode in (signal.SIGXCPU, signal.SIGKILL):
+        return {"left_out": TOO_LONG}
+    return {"left_out": f"exit status {done.returncode}: {done.stderr.decode()[-200:]}"}
+
+
+def screened(part: Part, cubins: Path, workers: int) -> Iterator[Cell]:
+    """Whether the simulator takes each launch, without any time."""
+    for cell in cells(part, cubins, workers=workers):
+        yield {"name": cell["label"], "left_out": cell.get("left_out")}
 
 
 def with_measured(part: Part, found: Sequence[Cell]) -> list[Cell]:
@@ -336,6 +364,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--blind", action="store_true", help="predictions alone, nothing is printed"
     )
+    parser.add_argument("--screen", type=Path, metavar="FILE", help="only what has no prediction")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--explained", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--join", type=Path, metavar="FILE", help="predictions of --blind")
     parser.add_argument("--table", type=Path, nargs="+", metavar="FILE")
     chosen = parser.parse_args(argv)
@@ -354,8 +385,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     if chosen.cubins is None:
         parser.error("CUBINS is missing: give the folder of machine code")
-    found = []
     l2 = L2State(chosen.l2) if chosen.l2 else None
+    if chosen.one:
+        one = next(one for one in listed() if one.name == chosen.one)
+        how = Explanation.EFFECTS if chosen.explained else Explanation.NONE
+        print(json.dumps(predicted(one, chosen.cubins, DEVICE, l2 or one.l2, how)))
+        return
+    if chosen.screen:
+        with chosen.screen.open("w", encoding="utf-8") as out:
+            for row in screened(chosen.part, chosen.cubins, chosen.workers):
+                print(json.dumps(row), file=out, flush=True)
+        return
+    found = []
     for cell in cells(chosen.part, chosen.cubins, l2, chosen.workers):
         found.append(cell)
         if chosen.json:
