@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from toolkit.machine_code.kernel_source import compile_kernel
-from validation.public_launches import draw
+from validation.public_launches import draw, predict
 from validation.public_launches.draw import drawn_third
 from validation.public_launches.shown_rows import SHORT_BYTES, Row, rows_of
 
@@ -101,3 +101,13 @@ def test_rows_are_drawn_first_then_kernels(monkeypatch):
     assert max(Counter(one["family"] for one in found).values()) <= draw.MOST_OF_THIRD_FAMILY
     assert Counter(one["l2"] for one in found) == {"warm": 2, "clean": 1, "dirty": 6}
     assert {one["half"] for one in found} == {"third"}
+
+
+def test_dram_counts_where_it_is_the_busiest_unit(monkeypatch):
+    counters = [
+        {"DRAM": 61.0, "L2": 40.0},
+        {"DRAM": 59.0, "L2": 40.0},
+        {"DRAM": 80.0, "L2": 85.0},
+    ]
+    monkeypatch.setattr(predict, "measurements", lambda part: {"counters": counters})
+    assert predict.limited_by_dram("third").endswith("of 1 of 3")

@@ -42,6 +42,7 @@ class Listed:
     geometry: Geometry
     parameters: Sequence[Mapping[str, Any]]
     symbol_rules: Mapping[str, Mapping[str, Any]]
+    rows: Sequence[str]  #: of the table of mechanisms, as machine code shows them
 
     def code(self, cubins: Path) -> Kernel:
         return Kernel.from_image((cubins / self.cubin).read_bytes(), self.symbol)
@@ -79,6 +80,7 @@ def listed(part: Part | None = None) -> list[Listed]:
             ),
             parameters=one["parameters"],
             symbol_rules=one["symbols"],
+            rows=one.get("rows", ()),
         )
         for one in rows
         if part in (None, one["half"])

@@ -168,7 +168,8 @@ def cells(
             is_explained = counted is None or one.name in counted
             is_asked = names is None or one.name in names
             found = pool.submit(_in_child, one.name, cubins, l2, is_explained) if is_asked else None
-            begun.append(({"label": one.name, "family": one.family, "l2": l2}, found))
+            about = {"label": one.name, "family": one.family, "l2": l2, "rows": list(one.rows)}
+            begun.append((about, found))
         for cell, future in begun:
             yield cell | (future.result() if future else {})
 
@@ -243,7 +244,7 @@ def tables(found: Sequence[Cell]) -> Iterator[str]:
     between = sum((measured_s(cell) or 0) <= SHORT_S for cell in timed)
     of_dram = sum(cell["limiter"] == "DRAM" for cell in known)
     yield f"5 to 30 µs: {between}; limited by DRAM in the model: {of_dram}"
-    for title, key in (("limiter", "limiter"), ("L2", "l2"), ("family", "family")):
+    for title, key in (("limiter", "limiter"), ("L2", "l2"), ("row", "rows"), ("family", "family")):
         yield from _grouped(known, title, key)
     yield f"{'the worst':52}{'predicted':>10}{'measured':>10}  ratio  limiter"
     for cell in sorted(timed, key=_factor, reverse=True)[: 3 * SHOWN]:
@@ -296,6 +297,14 @@ def limiters(part: Part, found: Sequence[Cell]) -> Iterator[str]:
     yield from wrong
 
 
+def limited_by_dram(part: Part) -> str:
+    """How many of the counted launches have DRAM as their busiest unit, at BUSY or more."""
+    rows = measurements(part)["counters"]
+    busy = [max(UNIT_OF, key=lambda unit: row.get(unit, 0.0)) for row in rows]
+    found = sum(unit == "DRAM" and row[unit] >= BUSY for unit, row in zip(busy, rows, strict=True))
+    return f"{part}: DRAM is the busiest unit, at {BUSY:.0f}% or more, of {found} of {len(rows)}"
+
+
 def _waits(row: Mapping[str, float]) -> list[str]:
     """The two reasons for which warps wait longest."""
     reasons = {
@@ -320,7 +329,11 @@ def _intervals(known: Sequence[Cell]) -> list[tuple[tuple[float, float], float]]
 def _grouped(known: Sequence[Cell], title: str, key: str) -> Iterator[str]:
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in known:
-        groups[cell[key]].append(cell)
+        of = cell.get(key, ())
+        for name in [of] if isinstance(of, str) else of:
+            groups[name].append(cell)
+    if not groups:
+        return
     yield f"{title:26}launches  mean error  median predicted / measured"
     for name, of in sorted(groups.items(), key=lambda item: -len(item[1])):
         ratios = median(cell["predicted_s"] / (measured_s(cell) or 1) for cell in of)
@@ -381,7 +394,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("\n".join(tables([cell for one in read for of in one.values() for cell in of])))
         for one in read:
             for part, of in one.items():
-                print("\n".join(limiters(part, of)))
+                print("\n".join([*limiters(part, of), limited_by_dram(part)]))
         return
     if chosen.cubins is None:
         parser.error("CUBINS is missing: give the folder of machine code")
