@@ -5,8 +5,10 @@ from collections import Counter
 import pytest
 
 from toolkit.machine_code.kernel_source import compile_kernel
+from validation import recordings
 from validation.public_launches import draw, predict
 from validation.public_launches.draw import drawn_third
+from validation.public_launches.listed import HALVES, THIRD_LIST, listed
 from validation.public_launches.shown_rows import SHORT_BYTES, Row, rows_of
 
 SOURCE = """
@@ -111,3 +113,20 @@ def test_dram_counts_where_it_is_the_busiest_unit(monkeypatch):
     ]
     monkeypatch.setattr(predict, "measurements", lambda part: {"counters": counters})
     assert predict.limited_by_dram("third").endswith("of 1 of 3")
+
+
+def test_the_list_has_what_was_asked_for():
+    third, halves = listed("third"), [one for half in HALVES for one in listed(half)]
+    assert len(third) >= 75
+    assert len({(one.family, one.symbol) for one in third}) >= 50
+    assert not {one.family for one in third} & {one.family for one in halves}
+    assert not {one.symbol for one in third} & {one.symbol for one in halves}
+    assert sum(one.l2 == "warm" for one in third) >= len(third) / 4
+    rows = Counter(row for one in third for row in one.rows)
+    assert {row for row in Row if rows[row] < 3} == {Row.SHARED_SUMS}
+
+
+def test_the_list_follows_from_its_order():
+    rows = sorted(recordings.read(THIRD_LIST)["launches"], key=lambda one: one["place"])
+    assert [one["place"] for one in rows] == list(range(len(rows)))
+    assert all(row in one["rows"] for row, one in zip(list(Row)[:8], rows, strict=False))
