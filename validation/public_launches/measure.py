@@ -93,7 +93,8 @@ class OnDevice:
         self._gpu, self._pairs, passed = gpu, list[tuple[Any, Any, int]](), list[Any]()
         for argument in arguments:
             if not isinstance(argument, np.ndarray):
-                passed.append(argument)
+                is_half = isinstance(argument, np.float16)  # PyCUDA packs none
+                passed.append(argument.view(np.uint16) if is_half else argument)
                 continue
             kept, used = gpu.upload(argument), gpu.allocate(argument.nbytes)
             self._pairs.append((used, kept, argument.nbytes))
