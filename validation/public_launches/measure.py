@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -119,7 +119,7 @@ class OnDevice:
             kept.free()
 
 
-def timed(gpu: Gpu, one: OnDevice) -> dict[str, Any]:
+def timed(gpu: Gpu, one: OnDevice, hold_ns: int) -> dict[str, Any]:
     """Medians of a launch for each state of L2, in seconds."""
     one.launch()
     gpu.synchronize()
@@ -129,7 +129,7 @@ def timed(gpu: Gpu, one: OnDevice) -> dict[str, Any]:
     one.restore()
     first_s = gpu.timer.time(one.launch, l2=L2State.DIRTY)
     count = SAMPLES if first_s < LONG_S else SAMPLES_OF_LONG if first_s < LONGEST_S else 1
-    found: dict[str, Any] = {"samples": count, "hold_ns": HOLD_NANOSECONDS}
+    found: dict[str, Any] = {"samples": count, "hold_ns": hold_ns}
     for state in L2State:
         samples_s = []
         for _ in range(count):
@@ -145,13 +145,12 @@ def timed(gpu: Gpu, one: OnDevice) -> dict[str, Any]:
     return found | {"again_s": median(again_s)}
 
 
-def child(cubins: Path, names: Sequence[str], output: Path, *, counts: bool) -> None:
+def child(cubins: Path, names: Sequence[str], output: Path, *, counts: bool, hold_ns: int) -> None:
     """Time, or launch once between profiler marks, each of these launches."""
     known = {one.name: one for one in listed()}
     wanted = [known[name] for name in names]
     with (
         Gpu() as gpu,
-        GpuMonitor(gpu.pci_bus_id) as monitor,
         ThreadPoolExecutor(AHEAD) as makers,
         output.open("a") as out,
     ):
@@ -161,11 +160,15 @@ def child(cubins: Path, names: Sequence[str], output: Path, *, counts: bool) -> 
             out.write(json.dumps(row) + "\n")
             out.flush()
 
+        gpu.timer.hold_for(hold_ns)
         for place, one in enumerate(wanted):
             arguments = made[place].result()
             made[place] = None  # type: ignore[call-overload]
             if place + AHEAD < len(wanted):
                 made.append(makers.submit(wanted[place + AHEAD].made))
+            wait(
+                [future for future in made if future is not None]
+            )  # no thread runs beside a launch
             told({"begun": one.name})
             try:
                 launch = OnDevice(gpu, one, arguments, cubins)
@@ -178,9 +181,10 @@ def child(cubins: Path, names: Sequence[str], output: Path, *, counts: bool) -> 
                     gpu.driver.stop_profiler()
                     told({"name": one.name})
                 else:
-                    found = timed(gpu, launch)
-                    clock = {"sm_clock_hz": monitor.state().sm_clock_hz}
-                    told({"name": one.name} | found | clock)
+                    found = timed(gpu, launch, hold_ns)
+                    with GpuMonitor(gpu.pci_bus_id) as monitor:
+                        found["sm_clock_hz"] = monitor.state().sm_clock_hz
+                    told({"name": one.name} | found)
                 launch.free()
             except (ToolkitError, gpu.driver.Error) as error:
                 told({"name": one.name, "failed": first_line(error)})
@@ -216,7 +220,7 @@ def in_children(command: list[str], names: list[str], output: Path, limit_s: flo
         names = left
 
 
-def child_of(cubins: Path, output: Path) -> list[str]:
+def child_of(cubins: Path, output: Path, hold_ns: int = HOLD_NANOSECONDS) -> list[str]:
     return [
         sys.executable,
         "-m",
@@ -224,6 +228,8 @@ def child_of(cubins: Path, output: Path) -> list[str]:
         str(cubins),
         "--output",
         str(output),
+        "--hold-ns",
+        str(hold_ns),
     ]
 
 
@@ -300,6 +306,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("cubins", type=Path)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--limit-s", type=float, default=100.0)
+    parser.add_argument("--hold-ns", type=int, default=HOLD_NANOSECONDS, help="before launches")
     parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--count", type=int, metavar="N", help="count N of each part instead")
     parser.add_argument("--part", choices=PARTS, help="launches of this part alone")
@@ -310,7 +317,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     if chosen.record:
         record(chosen.record)
     elif chosen.child:
-        child(chosen.cubins, chosen.child, chosen.output, counts=chosen.counts)
+        child(
+            chosen.cubins,
+            chosen.child,
+            chosen.output,
+            counts=chosen.counts,
+            hold_ns=chosen.hold_ns,
+        )
     elif chosen.count:
         names = chosen.only or []
         for part in () if chosen.only else [chosen.part] if chosen.part else PARTS:
@@ -319,7 +332,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         count(chosen.cubins, names, chosen.output, chosen.limit_s)
     else:
         names = chosen.only or [one.name for one in listed(chosen.part)]
-        in_children(child_of(chosen.cubins, chosen.output), names, chosen.output, chosen.limit_s)
+        command = child_of(chosen.cubins, chosen.output, chosen.hold_ns)
+        in_children(command, names, chosen.output, chosen.limit_s)
         rows = [row for row in rows_of(chosen.output) if "name" in row]
         failed = [row for row in rows if "failed" in row]
         print(f"{len(rows) - len(failed)} of {len(names)} launches timed, {len(failed)} failed")
