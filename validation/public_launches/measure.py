@@ -40,7 +40,7 @@ from toolkit.gpu.event_timer import HOLD_NANOSECONDS
 from toolkit.gpu.nsight_compute.ncu import unknown_metrics
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.sass.module_variables import symbols_of as variables_of
-from validation.public_launches.listed import PARTS, Listed, listed, write_measurements
+from validation.public_launches.listed import PARTS, Listed, Part, listed, write_measurements
 
 SAMPLES, SAMPLES_OF_LONG, LONG_S, LONGEST_S = 9, 3, 5e-3, 50e-3
 HANGS_S = 10.0
@@ -275,7 +275,7 @@ def count(cubins: Path, names: list[str], output: Path, limit_s: float) -> None:
         print(said[-500:], text[-1500:])
 
 
-def record(files: Sequence[Path]) -> None:
+def record(files: Sequence[Path], parts: Sequence[Part]) -> None:
     """Write the records of the parts that were measured; of two times the later file's."""
     rows = [row for path in files for row in rows_of(path)]
     times: dict[str, dict[str, Any]] = {}
@@ -284,7 +284,7 @@ def record(files: Sequence[Path]) -> None:
         if name and ("dirty_s" in row or ("failed" in row and name not in times)):
             times[name] = row
     counts = {row.pop("counted"): row for row in rows if "counted" in row}
-    for part in PARTS:
+    for part in parts:
         names = [one.name for one in listed(part) if one.name in times]
         if not names:
             continue
@@ -315,7 +315,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--counts", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(argv)
     if chosen.record:
-        record(chosen.record)
+        record(chosen.record, [chosen.part] if chosen.part else PARTS)
     elif chosen.child:
         child(
             chosen.cubins,
