@@ -12,8 +12,9 @@ class Remedy:
     """A change to a kernel or its launch, and the time that it is predicted to save.
 
     A verified remedy was made: the edited kernel compiles, the executed blocks write the same
-    values, and its predicted time is `after_s`. Otherwise `after_s` is None, and `title` says in
-    one sentence what to do. A remedy `after` others is made on top of them: `before_s` is the time
+    values, and its predicted time is `after_s`. Otherwise `after_s` is None, `title` says in one
+    sentence what to do, and `most_s` is the time that the launch loses to the cause: no edit saves
+    more in the model. A remedy `after` others is made on top of them: `before_s` is the time
     with them, `diff` and `arguments` are those of all. `measured_s` is the measured time with it,
     None where it was not measured.
     """
@@ -26,6 +27,7 @@ class Remedy:
     title: str  # such as "pad each row of tile: tile[TILE][TILE + 1]"
     before_s: float  # predicted time without it
     after_s: float | None  # predicted time with it
+    most_s: float | None = None  # the most that a remedy saves which was not made
     measured_s: float | None = None
     compared: str = ""  # such as "40 of 8,192 blocks compared: equal bit for bit"
     diff: str = ""  # unified diff of the source, empty where only options change
@@ -40,7 +42,8 @@ class Remedy:
         lines = f" of line {', '.join(map(str, self.lines))}" if self.lines else ""
         times = [time_s for time_s in (self.before_s, self.after_s) if time_s is not None]
         shown = " to ".join(f"{1e6 * time_s:,.2f}" for time_s in times)
-        made = "predicted" if self.after_s is not None else "without it, not made"
+        at_most = "" if self.most_s is None else f", saves at most {1e6 * self.most_s:,.2f} µs"
+        made = "predicted" if self.after_s is not None else f"without it, not made{at_most}"
         return f"<Remedy {self.number}{lines}: {self.title}: {shown} µs {made}>"
 
     @property

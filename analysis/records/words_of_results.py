@@ -62,4 +62,58 @@ ENTRIES = (
         where="page: How near each unit is to its limit; terminal: `busy`",
         guide="timing.md#The whole launch",
     ),
+    WordEntry(
+        word="roof",
+        groups=_RESULT,
+        sentences=(
+            "It is the least time that the launch could take: that of its busiest unit or memory "
+            "at full rate.",
+            "It is what is left of a time once everything that can be avoided is removed.",
+            "A kernel at its roof is made faster by less work, such as fewer bytes.",
+        ),
+        formula="work / rate of the unit, of the unit for which it is the largest",
+        where="page: Parts of the time, Roofline; terminal: second line, if it is the largest part",
+        guide="timing.md#The whole launch",
+        also=("roofs", "roofline", "at its roof", "speed of light"),
+    ),
+    WordEntry(
+        word="limiter",
+        groups=_RESULT,
+        sentences=(
+            "It is the unit or memory that is busy for the largest share of the time.",
+            "Latency is the limiter where no unit is busy for most of it.",
+            "The limiter says what the launch waits for, the causes what can be done about it.",
+        ),
+        formula="the largest of the least times that the units need for their work",
+        where="page: How near each unit is to its limit; terminal: first of `busy`, `compare`",
+        guide="timing.md#The whole launch",
+        also=("limited by", "bottleneck"),
+    ),
+    WordEntry(
+        word="sectors",
+        groups=_RESULT,
+        sentences=(
+            "A sector is 32 bytes of global or local memory that begin at a multiple of 32.",
+            "L1, L2 and DRAM move whole sectors, even where a warp needs 4 bytes of each.",
+            "A load of 32 neighbouring floats takes 4 per request, one with large strides 32.",
+        ),
+        formula="sectors of a warp's request / requests",
+        where="page: Source; terminal: `sectors /request` of the lines",
+        guide="guide/01-coalescing.md#The idea",
+        also=("sector", "sectors per request", "sectors/request"),
+    ),
+    WordEntry(
+        word="held out",
+        groups=_RESULT,
+        sentences=(
+            "No number of the model was fitted on held-out launches.",
+            "They were predicted first and then measured on a GPU, and their mean error is what to "
+            "expect of similar launches.",
+            "Fitted launches have smaller errors, which say less.",
+        ),
+        formula="mean of |predicted / measured - 1|",
+        where="terminal: `trust`; page: Trust",
+        guide="trust.md#Error seen, and when not to trust it",
+        also=("held-out launches", "mean error", "fitted"),
+    ),
 )

@@ -103,12 +103,22 @@ void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now) {
 /* Sectors of a line that are in L2 if those of `mask` are: DRAM transfers pairs of sectors. */
 static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10) >> 1; }
 
+/* When the pairs of sectors of `missing` that the line has asked DRAM for before have arrived; 0 if there are none.
+ * L2 sends the other sector of such a pair no earlier. */
+static double neighbour_ready(const Line *entry, u32 missing) {
+    double at = 0;
+    for (u32 n = 0; n < SECTORS_OF_LINE; n++)
+        if (missing >> n & 1 && entry->mask >> (n ^ 1) & 1) RAISE(at, entry->ready[n ^ 1]);
+    return at;
+}
+
 /* When all lines of a load have arrived. The sectors of a line arrive together. The latency of hits
  * counts from `from`, when the request would have been issued without queueing. */
 double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed) {
     const Machine *m = s->m;
     double here = from + m->l1_latency;
     Block *b = &s->blocks[q->block];
+    const int is_past = is_past_l1(instruction_at(s, q->step->pc));
     const double least = GREATER(s->l2.free, now) + m->miss_clocks;
     const u64 missed = s->r->l1_misses;
     if (!b->has_barriers) b->decided = 0;
@@ -124,8 +134,8 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
         }
         const u64 number = (line & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE;
         Line *entry = entry_of(s, q, line);
-        const u32 missing = wanted & ~entry->mask;
-        const int is_again = missing && is_still_in_l2(s, entry, b, missing);
+        const u32 missing = is_past ? wanted : wanted & ~entry->mask;
+        const int is_again = missing && (!(missing & ~entry->mask) || is_still_in_l2(s, entry, b, missing));
         const int is_in_l2 = is_again || (line & (IN_L2 | LOCAL)) != 0;
         if (missing) {
             double at = line & LOCAL ? fetch_local(s, missing, now)
@@ -140,6 +150,7 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
                 b->phases++;
                 b->waits = waits_for_dram(s);
             }
+            if (!is_in_l2) RAISE(at, neighbour_ready(entry, missing));
             if (b->waits && !is_in_l2 && missing & ~with_neighbour(entry->mask)) {
                 at = behind_dram(s, now, at, dram_wait(m, b, number));
                 /* the random part of a wait grows with the load of DRAM: a warp waits for the last

@@ -35,7 +35,7 @@ from analysis.timing.effects import (
 from analysis.timing.l2_stores import shares_of_instructions
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
-from analysis.timing.predicted import WAITS_FOR_LOADS, Cost, Effect, LineCost, rank
+from analysis.timing.predicted import ALIKE, WAITS_FOR_LOADS, Cost, Effect, LineCost, rank
 from analysis.timing.samples import Sample, Whole
 from analysis.timing.sm_totals import SmTotals
 
@@ -173,9 +173,7 @@ class Pricing:
         }
         clocks = totals.clocks * (1 + (self.runs.slowdown if scene.is_coupled else 0))
         least = max(totals.load_store, totals.shared, totals.constants, issue, l2, dram)
-        if self.runs.atomics is not None:
-            atomics_s = scene.atomics_share * self.runs.atomics.time_s
-            least = max(least, atomics_s * scene.sm.clock_hz)
+        least = max(least, self.runs.clocks_with_atomics(totals.clocks, scene.atomics_share))
         if self.runs.stores is not None:
             stores_s = scene.stores_share * self.runs.stores.time_s
             least = max(least, stores_s * scene.sm.clock_hz)
@@ -249,7 +247,7 @@ def costs_of(
         own = max(0.0, saved[one.effect] - first.get(one.effect, 0.0))
         return rank(one.effect, own, together.get(one.effect, 0.0)), own
 
-    order = sorted(likely, key=worth, reverse=True)
+    order = _farthest_first(sorted(likely, key=worth, reverse=True), saved)
     order += [one for one in present if one not in likely]
     scene, now, clocks = base, before, before.clocks
     costs = []
@@ -286,6 +284,22 @@ def costs_of(
         ),
         Cost(effect=Effect.LAUNCH, time_s=launch_s, alone_s=0.0),
     )
+
+
+def _farthest_first(order: Sequence[Removable], saved: Mapping[Effect, float]) -> list[Removable]:
+    """The order with waits for DRAM before those for L2, and L2 before L1, if they save as much.
+
+    A load passes the nearer memories on its way. Which of the waits saves more is otherwise a
+    matter of the blocks that are drawn.
+    """
+
+    def value(one: Removable) -> float:
+        nearness = (Effect.DRAM_LATENCY, Effect.L2_LATENCY, Effect.L1_LATENCY).index(one.effect)
+        return ALIKE**nearness * saved[one.effect]
+
+    loads = [one for one in order if one.effect in WAITS_FOR_LOADS]
+    by_value = iter(sorted(loads, key=value, reverse=True))
+    return [next(by_value) if one in loads else one for one in order]
 
 
 def _clocks_of_access(effect: Effect, sm: ModelledSm) -> float:

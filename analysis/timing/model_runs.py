@@ -14,6 +14,7 @@ from analysis.sm import SCHEDULERS, Kind, Machine, Ran, Streams, run, run_parts,
 from analysis.timing.l2_atomics import AtomicTime, atomic_time
 from analysis.timing.l2_stores import store_time
 from analysis.timing.modelled_sm import ModelledSm
+from analysis.timing.samples import Whole
 from analysis.timing.sm_totals import SmTotals
 from analysis.traffic.l2 import share_within
 
@@ -76,9 +77,12 @@ class ModelRuns:
         clocks = found.clocks * (1 + self.slowdown)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
         busy = found.load_store, found.shared, found.constants, found.issued / SCHEDULERS
-        queues_s = (one.time_s for one in (self.atomics, self.stores) if one is not None)
-        below_s = (*self.sm.below_l1_s, *queues_s)
-        least = (*busy, *(time_s * self.sm.clock_hz for time_s in below_s))
+        below_s = (*self.sm.below_l1_s, self.stores.time_s if self.stores else 0.0)
+        least = (
+            *busy,
+            *(time_s * self.sm.clock_hz for time_s in below_s),
+            self.clocks_with_atomics(found.clocks),
+        )
         return replace(found, clocks=max(clocks, *least, self.sm.work.clocks_of_waits))
 
     @property
@@ -98,6 +102,36 @@ class ModelRuns:
         if sm.work.atomics is None:
             return None
         return atomic_time(sm.work.atomics, sm.device.l2_bytes, sm.constants)
+
+    def clocks_with_atomics(self, clocks: float, share: float = 1.0) -> float:
+        """Clocks after which L2 has done the atomic operations, 0 if there are none.
+
+        L2 begins when a block makes the first of them. `clocks`: of the SM without their queue, to
+        which that grows in proportion; `share`: of the time that L2 takes.
+        """
+        if self.atomics is None or not share:
+            return 0.0
+        begins = self._clocks_before_atomics * clocks / self.replayed.clocks
+        return begins + share * self.atomics.time_s * self.sm.clock_hz
+
+    @cached_property
+    def _clocks_before_atomics(self) -> float:
+        """Clocks until the first atomic operation: a share, by steps, of the first block to end."""
+        sample = self.sm.work.sample
+        if not isinstance(sample, Whole):
+            return 0.0
+        streams, kind = sample.streams, self.sm.code["kind"]
+        is_atomic = (kind[streams.steps["pc"]] == Kind.ATOMIC) & (streams.steps["lines"] > 0)
+        at = np.flatnonzero(is_atomic)
+        if not at.size:
+            return 0.0
+        first = streams.first_step.astype(np.int64)
+        ends = np.append(first[1:], len(streams.steps))
+        next_one = np.append(at, len(streams.steps))[np.searchsorted(at, first)]
+        has_any = next_one < ends
+        share = ((next_one - first)[has_any] / (ends - first)[has_any]).min()
+        *_, most = self.of_blocks[0]
+        return float(share * most.ends.min())
 
     @cached_property
     def stores(self) -> AtomicTime | None:

@@ -20,6 +20,7 @@ from reports.sections import launch_facts as facts
 from reports.sections import launch_memory as memory
 from reports.sections.kernel_source import excerpt, line_rows, values
 from reports.sections.launch_report import LaunchReport
+from reports.sections.remedies import place
 from reports.sections.time_parts import Part, PartClass, parts
 from reports.svg.bar import Segment, bar
 from reports.svg.busy import bars
@@ -297,18 +298,17 @@ def _part_rows(report: LaunchReport) -> Iterator[dict[str, str]]:
 
 
 def _remedy(remedy: Remedy, unit: tuple[float, str]) -> dict[str, object]:
-    saved_s = remedy.saved_s
-    saves = "" if saved_s is None else f"{text.three_digits(abs(saved_s) / unit[0])} {unit[1]}"
-    sign = "−" if saved_s is not None and saved_s >= 0 else "+"
     told = [remedy.compared, "changes rounding" if remedy.is_rounding else "", remedy.error]
     if remedy.measured_s is not None:
         told.insert(0, f"{text.predicted_seconds(remedy.measured_s)} measured with it")
     if remedy.arguments:
         told.insert(0, f"launch with {' '.join(remedy.arguments)}")
+    if remedy.after_s is None:  # what was made has a diff
+        told.insert(0, place(remedy))
     return {
         "number": remedy.number,
         "title": remedy.title,  # begins with source code
-        "saves": saves and f"{sign}{saves}",
+        "saves": _saves(remedy, unit),
         "tags": [
             *(f"instead of remedy {number}" for number in remedy.instead_of),
             *(f"after remedy {number}" for number in remedy.after),
@@ -316,6 +316,17 @@ def _remedy(remedy: Remedy, unit: tuple[float, str]) -> dict[str, object]:
         "about": ". ".join(f"{one[0].upper()}{one[1:]}" for one in told if one),
         "diff": list(_diff(remedy.diff)),
     }
+
+
+def _saves(remedy: Remedy, unit: tuple[float, str]) -> str:
+    """'−55.1 µs', and 'at most 7.35 µs' of a remedy that was not made."""
+    saved_s = remedy.saved_s if remedy.most_s is None else remedy.most_s
+    if saved_s is None:
+        return ""
+    shown = f"{text.three_digits(abs(saved_s) / unit[0])} {unit[1]}"
+    if remedy.most_s is not None:
+        return f"at most {shown}"
+    return f"{'−' if saved_s >= 0 else '+'}{shown}"
 
 
 def _diff(diff: str) -> Iterator[tuple[str, str]]:

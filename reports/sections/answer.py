@@ -27,6 +27,7 @@ _SUBJECTS = {
     Effect.INTEGER_PIPE: "the integer multiply pipe",
     Effect.LOGIC_PIPE: "the ALU pipe",
     Effect.SPECIAL_PIPE: "the special-function pipe",
+    Effect.OTHER_INSTRUCTIONS: "instruction issue",
     Effect.LAUNCH: "the launch itself",
 }
 _PLURAL = frozenset(
@@ -42,7 +43,6 @@ _PLURAL = frozenset(
         Effect.CONSTANTS,
         Effect.SHARED_WAVEFRONTS,
         Effect.L1_WAVEFRONTS,
-        Effect.OTHER_INSTRUCTIONS,
         Effect.TENSOR_PIPE,
     }
 )
@@ -156,7 +156,7 @@ def _cause(
     if not predicted.costs:
         return f"{_capital(limits(predicted))}."
     whole_s = predicted.time_s
-    largest = max(predicted.costs, key=lambda cost: cost.time_s)
+    largest = max(_with_issue_as_one(predicted), key=lambda cost: cost.time_s)
     end = " predicted" if is_measured else ""
     of = f"{text.part_of_time(largest.time_s, whole_s)}{end}"
     if cause is largest:
@@ -177,6 +177,22 @@ def _cause(
         f"{_does(largest, _weight(largest, whole_s))}: {of}. "
         f"{_does(cause, 'cost')} {part} {unit}{_in_brackets(_detail(cause, device, blocks))}."
     )
+
+
+def _with_issue_as_one(predicted: Predicted) -> list[Cost]:
+    """The costs; where issue is the roof, its two parts, FP32 arithmetic and the rest, are one."""
+    roof = [one for one in predicted.costs if one.is_roof]
+    if not any(one.effect == Effect.OTHER_INSTRUCTIONS for one in roof):
+        return list(predicted.costs)
+    of_fp32 = sum(one.time_s for one in roof if one.effect == Effect.FP32_PIPE)
+    part = text.three_digits(of_fp32 / text.time_unit(predicted.time_s)[0])
+    issue = Cost(
+        effect=Effect.OTHER_INSTRUCTIONS,
+        time_s=sum(one.time_s for one in roof),
+        alone_s=0.0,
+        detail=f"{part} of it for FP32 arithmetic" if of_fp32 > NAMED * predicted.time_s else "",
+    )
+    return [*(one for one in predicted.costs if not one.is_roof), issue]
 
 
 def _weight(cost: Cost, whole_s: float) -> str:

@@ -144,11 +144,18 @@ def error_sentence(report: LaunchReport) -> str:
     """The same for the terminal, with what the launches have in common."""
     alike = errors_alike(report)
     if alike is None:
-        return error_short(report)
+        return _within_interval(report)
     return (
         f"mean error {text.percent(alike.mean_error)} on {alike.launches} held-out launches of "
         f"this GPU that {alike.limiter} limits"
     )
+
+
+def _within_interval(report: LaunchReport) -> str:
+    """How often the interval of the first line holds; that none is known without an interval."""
+    if report.predicted is None or not report.predicted.interval_s:
+        return error_short(report)
+    return f"{round(100 * COVERS)} % of launches like it take a time in the interval"
 
 
 def measured_sentence(report: LaunchReport) -> str:

@@ -13,15 +13,17 @@ MOST_LINES = 4
 
 
 def remedies_table(remedies: Sequence[Remedy]) -> Table:
-    """One row per remedy. Those that were not made have no times.
+    """One row per remedy. Of those that were not made, the most that they save is known.
 
-    The last column has measured times, if there are any. The unit is that of the longest time.
+    The last column has measured times, if there are any. The unit is that of the time without them.
     """
-    known = [(one.after_s or 0.0) + (one.saved_s or 0.0) for one in remedies]
-    scale, unit = text.time_unit(max((one for one in known if one), default=MICRO))
+    scale, unit = text.time_unit(max((one.before_s for one in remedies), default=MICRO))
 
     def shown(time_s: float | None) -> str:
         return text.three_digits(time_s / scale) if time_s is not None else ""
+
+    def saves(one: Remedy) -> str:
+        return f"≤ {shown(one.most_s)}" if one.most_s is not None else shown(one.saved_s)
 
     titles: list[Title] = [
         ("", "", True),
@@ -29,9 +31,7 @@ def remedies_table(remedies: Sequence[Remedy]) -> Table:
         ("saves", "", True),
         (f"leaves, {unit}", "", True),
     ]
-    rows = [
-        [str(one.number), title(one), shown(one.saved_s), shown(one.after_s)] for one in remedies
-    ]
+    rows = [[str(one.number), title(one), saves(one), shown(one.after_s)] for one in remedies]
     if any(one.measured_s is not None for one in remedies):
         titles.append((f"measured, {unit}", "", True))
         for row, one in zip(rows, remedies, strict=True):
@@ -41,13 +41,18 @@ def remedies_table(remedies: Sequence[Remedy]) -> Table:
 
 def title(remedy: Remedy) -> str:
     """'lines 12, 19: column ^ row; instead of remedy 1'."""
-    lines = ", ".join(map(str, remedy.lines[:MOST_LINES]))
-    more = ", ..." if len(remedy.lines) > MOST_LINES else ""
-    where = f"line{'s' * (len(remedy.lines) > 1)} {lines}{more}: " if remedy.lines else ""
+    where = f"{place(remedy)}: " if remedy.lines else ""
     related = [f"; instead of remedy {_numbers(remedy.instead_of)}"] * bool(remedy.instead_of)
     related += [f"; after remedy {_numbers(remedy.after)}"] * bool(remedy.after)
     related += ["; changes rounding"] * remedy.is_rounding
     return f"{where}{remedy.title}{''.join(related)}"
+
+
+def place(remedy: Remedy) -> str:
+    """'lines 12, 19'; empty for a change of the launch."""
+    lines = ", ".join(map(str, remedy.lines[:MOST_LINES]))
+    more = ", ..." if len(remedy.lines) > MOST_LINES else ""
+    return f"line{'s' * (len(remedy.lines) > 1)} {lines}{more}" if remedy.lines else ""
 
 
 def remedies_notes(remedies: Sequence[Remedy]) -> Iterator[str]:

@@ -171,6 +171,7 @@ REMEDIES = (
         title="launch smaller blocks",
         before_s=6e-6,
         after_s=None,
+        most_s=0.5e-6,
         arguments=("--block", "32,4"),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.metrics import is_arithmetic
@@ -16,22 +17,51 @@ from reports.source_lines import line_text
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.call import SimulatedCall
 from toolkit.cli.remedies import print_remedies
-from toolkit.cli.terminal import note, out, rich_table, say
+from toolkit.cli.terminal import note, out, print_without_margins, rich_table, say
 from toolkit.launch.launch import Execution
 
 SMALL = 0.02  # of the time: the cost of a line below it is not shown
 BAR_WIDTH = 24
+MOST_ROWS = 45  # of the answer, if nobody asks for more source lines
+MOST_LINES, FEWEST_LINES = 6, 2  # of the source
 LABEL_WIDTH = 10  # of the facts at the end
 MOST_UNITS = 5  # of those that are busy
 LEAST_BUSY = 0.01  # of the time: units that are busy for less are not shown
 MOST_VALUES = 2  # of the accesses of one line
 MOST_CHARACTERS = 20  # of them: of more, the worst access stands for all
-NARROWEST_SOURCE = 16
+NARROWEST_SOURCE = 8
 FULL_WARP = 32
 
 
 def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
-    """The answer on one launch in at most 45 lines; the `top` source lines, None for none."""
+    """The answer on one launch, with the `top` source lines, None for none.
+
+    With `FITTING` there are as many of them that the answer has at most 45 lines.
+    """
+    _print_above_lines(simulated)
+    if top is not None and simulated.execution.instructions:
+        _print_lines(simulated, top or _fitting(simulated))
+    _print_facts(simulated)
+
+
+def _fitting(simulated: SimulatedCall) -> int:
+    """Number of source lines beside which the answer has at most 45 lines."""
+    others = [partial(_print_above_lines, simulated), partial(_print_facts, simulated)]
+    left = MOST_ROWS - sum(map(_height, others))
+    for number in range(MOST_LINES, FEWEST_LINES, -1):
+        if _height(partial(_print_lines, simulated, number)) <= left:
+            return number
+    return FEWEST_LINES
+
+
+def _height(shown: Callable[[], None]) -> int:
+    """Number of lines that a function prints; nothing is printed."""
+    with out.capture() as captured:
+        shown()
+    return captured.get().count("\n")
+
+
+def _print_above_lines(simulated: SimulatedCall) -> None:
     execution = simulated.execution
     first, *rest = execution.verdict.splitlines()
     say(first, "bold", indent=0)
@@ -41,8 +71,9 @@ def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
         note(one)
     print_remedies(simulated.remedies)
     _print_parts(execution)
-    if top is not None and execution.instructions:
-        _print_lines(simulated, top)
+
+
+def _print_facts(simulated: SimulatedCall) -> None:
     out.print()
     for label, fact in _facts(simulated):
         say(f"{label:<{LABEL_WIDTH}}{fact}", indent=LABEL_WIDTH)
@@ -95,7 +126,7 @@ def _print_lines(simulated: SimulatedCall, top: int) -> None:
         [str(place[1]), _shortened(source_line(place, simulated), room), *cells]
         for place, *cells in zip(shown, *(cells for *_, cells in columns), strict=True)
     ]
-    out.print(rich_table(plain_table(titles, rows)))
+    print_without_margins(rich_table(plain_table(titles, rows)))
     left = len(lines) - len(shown)
     further = [f"{text.many(left, 'more line')}: --top {len(lines)}"] if left else []
     if any(one.callers for of in lines.values() for one in of):

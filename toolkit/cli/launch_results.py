@@ -11,7 +11,7 @@ import typer
 
 from analysis.errors import InputError
 from toolkit.cli.options import (
-    TOP,
+    FITTING,
     Apply,
     Details,
     Json,
@@ -35,7 +35,7 @@ class ResultOptions:
 
     save: Save = None
     lines: Lines = True
-    top: Top = TOP
+    top: Top = None
     verbose: Details = False
     html: Page = None
     as_json: Json = False
@@ -45,8 +45,9 @@ class ResultOptions:
 
     @property
     def shown_lines(self) -> int | None:
-        """Number of source lines to show, None for none."""
-        return self.top if self.lines else None
+        """Number of source lines to show, `FITTING` unless it is given, None for none."""
+        number = FITTING if self.top is None else self.top
+        return number if self.lines else None
 
     def check_apply(self, *, predict: bool = True) -> None:
         """Raise BadParameter for options of remedies that go with others only."""

@@ -31,7 +31,7 @@ from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.call import Call, SimulatedCall
 from toolkit.cli.launch_answer import print_answer
 from toolkit.cli.printed import print_printed
-from toolkit.cli.remedies import remedies_document
+from toolkit.cli.remedies import print_refused, remedies_document
 from toolkit.cli.terminal import out, rich_table, say
 from toolkit.launch.element_types import type_text
 from toolkit.launch.launch import Execution
@@ -70,6 +70,7 @@ def _print_details(simulated: SimulatedCall, *, top: int | None) -> None:
     execution = simulated.execution
     for line in _headline(simulated):
         say(line)
+    print_refused(simulated.remedies)
     if not execution.instructions:
         return
     out.print()

@@ -104,11 +104,14 @@ Save = Annotated[
 Lines = Annotated[
     bool, typer.Option("--lines/--no-lines", help="Show source lines.", rich_help_panel=RESULTS)
 ]
-TOP = 6  # source lines that are shown by default
+FITTING = 0  # source lines: as many as fit beside the rest of the answer
 Top = Annotated[
-    int,
+    int | None,
     typer.Option(
-        min=1, metavar="N", help="Number of source lines to show.", rich_help_panel=RESULTS
+        min=1,
+        metavar="N",
+        help="Number of source lines to show: six, or fewer that fit, by default.",
+        rich_help_panel=RESULTS,
     ),
 ]
 Details = Annotated[

@@ -12,7 +12,7 @@ from reports.text import many
 from toolkit.cli.call import Call, SimulatedCall
 from toolkit.cli.output import write
 from toolkit.cli.progress import SimulationProgress
-from toolkit.cli.terminal import note, out, rich_table, say
+from toolkit.cli.terminal import note, out, print_without_margins, rich_table, say
 from toolkit.remedies.result import LIMIT_S, Remedies
 
 
@@ -54,9 +54,13 @@ def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
 
 def print_remedies(remedies: Remedies) -> None:
     if remedies.found:
-        out.print(rich_table(remedies_table(remedies.found)))
-        for line in remedies_notes(remedies.found):
-            say(f"  {line}")
+        out.print()
+        print_without_margins(rich_table(remedies_table(remedies.found)))
+        notes = [*remedies_notes(remedies.found)]
+        if notes:
+            out.print()
+        for line in notes:
+            say(f"  {line}", indent=2)
     if remedies.untried:
         note(f"{many(remedies.untried, 'edit')} not tried within {LIMIT_S:g} s")
     if remedies.need_source:
@@ -64,6 +68,10 @@ def print_remedies(remedies: Remedies) -> None:
             f"{many(remedies.need_source, 'edit')} not tried: an edit is compiled, and this is "
             "machine code: simulate its source"
         )
+
+
+def print_refused(remedies: Remedies) -> None:
+    """Say which edits were tried and not offered."""
     for line in remedies.refused:
         note(f"not offered, results differ: {line}")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +21,8 @@ out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 
 COST, GAIN = "bold dark_orange3", "bold dodger_blue2"  # of a change that costs time, or saves it
+TIED = "\u00a0"  # a space at which no line ends
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b|[MG]Hz\b)")
 STATUS_STYLES = {"right": "green", "skipped": "yellow", "failed": "bold red"}
 
 
@@ -38,9 +42,9 @@ def say(
 
 
 def _wrapped(text: str, width: int, indent: int) -> str:
-    return "\n".join(
+    wrapped = "\n".join(
         fill(
-            line,
+            _BEFORE_UNIT.sub(TIED, line),
             width,
             subsequent_indent=" " * indent,
             break_long_words=False,
@@ -48,6 +52,7 @@ def _wrapped(text: str, width: int, indent: int) -> str:
         )
         for line in text.split("\n")
     )
+    return wrapped.replace(TIED, " ")
 
 
 def note(text: str, console: Console = out) -> None:
@@ -63,6 +68,12 @@ def plain_table(gap: int = 1, *, is_tight: bool = False, **more: Any) -> Table:
     """
     style = None if is_tight else box.SIMPLE_HEAD
     return Table(box=style, pad_edge=False, padding=(0, gap, 0, 0), **more)
+
+
+def print_without_margins(table: Table) -> None:
+    """Print a table with no empty line above and below it."""
+    table.show_edge = False
+    out.print(Padding(table, (0, 1), expand=False))
 
 
 def rich_table(rows: Rows, *, title: str = "", is_tight: bool = False) -> Table:

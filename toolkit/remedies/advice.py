@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 
+from analysis.geometry import WARP_SIZE
 from analysis.records.counters import InstructionCounts
 from analysis.timing.effects import is_of_one_thread
 from analysis.timing.predicted import ALIKE, WAITS, Effect
@@ -18,18 +19,24 @@ _WIDE = re.compile(r"(@\S+ )?IMAD\.WIDE(\.U32)? R\w+, R\w+(\.reuse)?, R")
 # The upper half of a product of two registers: a division has one, and another one in the
 # reciprocal, which may stand before a loop. The factor of a constant divisor is in the instruction.
 _QUOTIENT = re.compile(r"(@\S+ )?IMAD\.HI(\.U32)? R\w+, U?R\w+(\.reuse)?, U?R")
+MUCH_EMPTY = 0.25  # of the lanes of a block: so many without a thread cost more than most branches
 OF_DIVISION = 9  # instructions for each of them
 LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """A sentence on a cause. `most_s`: the most that it saves, not more than the cause costs."""
+    """A sentence on a cause.
+
+    `most_s`: the most that it saves, not more than the cause costs. `worth_s`: the same, by which
+    sentences are ranked.
+    """
 
     effect: Effect
     lines: tuple[int, ...]
     text: str
     most_s: float = inf
+    worth_s: float = 0.0
 
 
 def _idle(facts: Facts) -> Advice:
@@ -142,6 +149,20 @@ def _said(
     return advice
 
 
+def _partly_filled(facts: Facts) -> Advice | None:
+    """Advice on blocks that leave much of their last warp without threads."""
+    threads = prod(facts.block)
+    lanes = WARP_SIZE * -(-threads // WARP_SIZE)
+    if lanes - threads < MUCH_EMPTY * lanes:
+        return None
+    return Advice(
+        effect=Effect.DIVERGENCE,
+        lines=(),
+        text=f"use blocks of a multiple of {WARP_SIZE} threads: {threads} leave {lanes - threads} "
+        f"of {lanes} lanes without a thread",
+    )
+
+
 def _is_atomic(one: InstructionCounts) -> bool:
     return one.space in ("global", "generic") and one.action in ("atomic", "reduction")
 
@@ -203,10 +224,13 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
         "wait for it",
         is_of_one_thread,
     ),
-    Effect.DIVERGENCE: _said(
-        Effect.DIVERGENCE,
-        "let all lanes of a warp take the same branch",
-        lambda one: bool(one.divergent or (one.predicated < one.threads and one.requests)),
+    Effect.DIVERGENCE: _first(
+        _partly_filled,
+        _said(
+            Effect.DIVERGENCE,
+            "let all lanes of a warp take the same branch",
+            lambda one: bool(one.divergent or (one.predicated < one.threads and one.requests)),
+        ),
     ),
     Effect.ATOMICS: _said(
         Effect.ATOMICS,
@@ -275,4 +299,8 @@ def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
             continue
         if advice.most_s >= least_s:
             said.add(advice.text)
-            yield replace(advice, most_s=min(advice.most_s, cost.worth_s))
+            yield replace(
+                advice,
+                most_s=min(advice.most_s, max(cost.most_s, cost.together_s)),
+                worth_s=min(advice.most_s, cost.worth_s),
+            )

@@ -201,8 +201,9 @@ def _with_advice(
             title=advice.text,
             before_s=facts.predicted.time_s,
             after_s=None,
+            most_s=advice.most_s,
         )
-        least_s = advice.most_s
+        least_s = advice.worth_s
         at = next((k for k, (worth_s, *_) in enumerate(ranked) if worth_s < least_s), len(ranked))
         ranked.insert(at, (least_s, remedy, None))
     number = {remedy.number: k for k, (_, remedy, edit) in enumerate(ranked, 1) if edit}

@@ -28,7 +28,7 @@ TOO_LONG = "too many instructions to compare"
 
 
 class RefusedError(ToolkitError):
-    """An edit that changes what blocks write. The text has the first different element."""
+    """An edit that changes what blocks write. The text has an element that differs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,8 +58,8 @@ class OutputComparison:
 
     `error`: largest difference relative to the value (to `SMALL` of the largest value of its page
     if that is more); inf for integers, and where only one is finite. `bound`: the most that
-    rounding explains. `place`: the first different element with both values, empty if all bytes are
-    equal.
+    rounding explains. `place`: the first element that differs by more, else the first different
+    one, with both values; empty if all bytes are equal.
     """
 
     blocks: int
@@ -191,15 +191,16 @@ def compared(
     before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: int
 ) -> OutputComparison:
     """The comparison of what `blocks` blocks wrote."""
-    error, bound, place = 0.0, inf, ""
+    error, bound, place, is_beyond = 0.0, inf, "", False
     for old, new in zip(before, after, strict=True):
         for page in sorted({*old.written, *new.written}):
             a, b = old.page(page), new.page(page)
             if np.array_equal(a, b):
                 continue
-            place = place or _place(old, page, a, b)
-            error = max(error, _error(old.dtype, a, b))
-            bound = min(bound, _bound(old.dtype))
+            of_page, of_rounding = _error(old.dtype, a, b), _bound(old.dtype)
+            if not place or (of_page > of_rounding and not is_beyond):
+                place, is_beyond = _place(old, page, a, b), of_page > of_rounding
+            error, bound = max(error, of_page), min(bound, of_rounding)
     return OutputComparison(blocks=blocks, of=of, error=error, bound=bound, place=place)
 
 
@@ -226,22 +227,31 @@ def _error(dtype: np.dtype[Any], a: NDArray[np.uint8], b: NDArray[np.uint8]) -> 
 def _error_of(old: NDArray[Any], new: NDArray[Any]) -> float:
     if not is_real(old.dtype):
         return 0.0 if np.array_equal(old, new) else inf
+    return float(np.max(_relative_differences(old, new)))
+
+
+def _relative_differences(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.float64]:
+    """Of real numbers: 0 where only the bits of NaN or the sign of zero differ."""
     x, y = (one.astype(np.float64) for one in (old, new))
-    differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
-    if not differ.any():  # other bits of NaN, or a zero with another sign
-        return 0.0
     largest = np.max(np.abs(x[np.isfinite(x)]), initial=0.0)
-    x, y = x[differ], y[differ]
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return inf
-    with np.errstate(divide="ignore"):  # where all are zeros, any other number is far away
-        return float(np.max(np.abs(x - y) / np.maximum(np.abs(x), SMALL * largest)))
+    # where all are zeros, any other number is far away
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.abs(x - y) / np.maximum(np.abs(x), SMALL * largest)
+    found = np.where(np.isfinite(x) & np.isfinite(y), found, inf)
+    return np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, found)
 
 
 def _place(pages: Pages, page: int, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> str:
-    """The first element that differs: 'argument 0, float32[64] at [3]: 2.0 instead of 1.0'."""
-    offset = int(np.flatnonzero(a != b)[0])
+    """The first element that differs: 'argument 0, float32[64] at [3]: 2.0 instead of 1.0'.
+
+    Of real numbers it is the first one that differs by more than rounding, if there is any.
+    """
     size = pages.dtype.itemsize
+    offset = int(np.flatnonzero(a != b)[0])
+    if is_real(pages.dtype) and PAGE_BYTES % size == 0:
+        differences = _relative_differences(a.view(pages.dtype), b.view(pages.dtype))
+        beyond = np.flatnonzero(differences > _bound(pages.dtype))
+        offset = int(beyond[0]) * size if beyond.size else offset
     element = (page * PAGE_BYTES + offset) // size
     if PAGE_BYTES % size:
         return f"{pages.label}, element {element}"

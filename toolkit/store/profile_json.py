@@ -39,11 +39,13 @@ _RANGES: dict[str, tuple[float, float]] = {
     "registers_per_thread": (0, 255),  # an instruction has 8 bits for each, and R255 is zero
 }
 _COUNTERS = (0, 2**64)  # the hardware's have 64 bits or fewer
-_GAP = (-1e6, 1e6)  # s: a step may take time away
+_GAP = (-1e6, 1e6)  # s: a step of a gap in records of before 0.1.0, which is read no further
 _EXTENTS = (1, 2**31)  # of a grid or a block
 _OTHERS = (0, 2**128)  # 2·M·N·K ends below 2^95
 _MAY_BE_0 = {"compute_capability", "reserved_shared_bytes_per_block"}  # of a device
 _REMEDY = ": the file was edited or damaged: make it again"
+_KERNELS = (".cu", ".cuh", ".ptx", ".py")
+_RECORD_OF_KERNEL = ": `python -m toolkit simulate {} --json` prints its record"
 JOURNAL_SUFFIX = ".journal"
 # What the lines of a journal hold, and what tells one item from another.
 JOURNAL_PARTS = {"records": ("label", "shape"), "listings": ("label",), "conditions": ("shape",)}
@@ -215,7 +217,8 @@ def _parsed(
         return adapter().validate_json(text, strict=True)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise RecordError(f"{where}: it is not JSON: {place}: {error.msg}") from error
+        how = _RECORD_OF_KERNEL.format(where) if Path(where).suffix in _KERNELS else ""
+        raise RecordError(f"{where}: it is not JSON: {place}: {error.msg}{how}") from error
     except ValidationError as error:
         raise RecordError(f"{where}: {first_problem(error)}{_REMEDY}") from error
     except RecursionError as error:

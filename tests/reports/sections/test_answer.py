@@ -49,7 +49,6 @@ def predicted(parts, lines=()):
         next_limiter=Resource.L2,
         next_share=0.2,
         bounds=(),
-        gap=(),
         constants="sm_90",
         basis="",
         is_fitted=True,
@@ -107,6 +106,24 @@ def test_tensor_cores_are_many():
     assert found.cause_sentence == (
         "Waiting at barriers costs 10.0 of 28.0 µs. Tensor cores need 15.0 µs."
     )
+
+
+def test_the_two_parts_of_issue_are_one_roof():
+    found = of({Effect.FP32_PIPE: 20, Effect.OTHER_INSTRUCTIONS: 15, Effect.LAUNCH: 3})
+    assert found.cause_sentence == (
+        "Instruction issue limits it: 35.0 of 38.0 µs; 20.0 of it for FP32 arithmetic."
+    )
+    found = of({Effect.CONFLICTS: 25, Effect.FP32_PIPE: 20, Effect.OTHER_INSTRUCTIONS: 15})
+    assert found.cause_sentence == (
+        "Shared-memory bank conflicts cost 25.0 of 60.0 µs. Instruction issue needs 35.0 µs."
+    )
+    found = of({Effect.OTHER_INSTRUCTIONS: 35, Effect.LAUNCH: 3})
+    assert found.cause_sentence == "Instruction issue limits it: 35.0 of 38.0 µs."
+
+
+def test_the_fp32_pipe_is_a_roof_of_its_own():
+    found = of({Effect.FP32_PIPE: 35, Effect.LAUNCH: 3})
+    assert found.cause_sentence == "The FP32 pipe limits it: 35.0 of 38.0 µs."
 
 
 def test_a_negligible_cause_is_not_named():

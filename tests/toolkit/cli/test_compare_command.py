@@ -427,3 +427,11 @@ def test_outputs_have_a_digest_only_if_all_blocks_wrote_them():
         digests[name] = [one["sha256"] for one in document["outputs"]]
     assert digests["d.json"][0]
     assert digests["e.json"] == [None]
+
+
+def test_a_kernel_is_no_record_and_the_command_that_writes_one_is_named():
+    launch("d.json", 16)
+    write("turn.cu", "__global__ void turn() {}")
+    said = refused("turn.cu d.json")
+    assert said.startswith("turn.cu: it is not JSON: line 1")
+    assert said.endswith(": `python -m toolkit simulate turn.cu --json` prints its record")

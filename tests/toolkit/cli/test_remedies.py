@@ -98,7 +98,13 @@ def test_a_remedy_that_does_not_exist_is_refused():
     result = invoke(f"simulate flat.cu {LAUNCH} --apply 3")
     assert result.exit_code == 1
     assert "--apply 3: no such remedy" in result.stderr
-    assert "not offered, results differ: tile[32][32 + 1], pads each row" in result.stdout
+
+
+def test_edits_that_change_results_are_listed_on_demand():
+    write("flat.cu", FLAT)
+    refused_edit = "not offered, results differ: tile[32][32 + 1], pads each row"
+    assert refused_edit in shown(f"flat.cu {LAUNCH} --verbose")
+    assert refused_edit not in shown(f"flat.cu {LAUNCH}")
 
 
 def test_another_launch_is_printed_and_nothing_is_written():

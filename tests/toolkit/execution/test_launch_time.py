@@ -17,7 +17,7 @@ from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.sm import Streams
 from analysis.timing.predict import predict
-from analysis.timing.predicted import Effect
+from analysis.timing.predicted import Effect, Resource
 from tests.cubins import cubin_of
 from tests.processes import said
 from tests.sampling import exhaustive
@@ -485,3 +485,24 @@ def test_only_equal_blocks_are_said_to_finish_at_different_times(monkeypatch, ar
     replay = SimpleNamespace(is_of_equal_blocks=are_equal)
     found = model.finish_at_different_times(code("copy"), Geometry.of(1, 32), replay)
     assert found == (are_equal and do_alone)
+
+
+LAST_SUMS = """extern "C" __global__ void last_sums(float *sums, int steps, int first) {
+    if (first) atomicAdd(&sums[threadIdx.x], 1.0f);
+    float x = threadIdx.x;
+    for (int k = 0; k < steps; k++) x = x * 0.5f + 1.0f;
+    if (!first || x == 7.0f) atomicAdd(&sums[threadIdx.x], x);
+}"""
+
+
+def test_atomic_operations_at_the_end_of_all_blocks_take_their_time_after_the_rest():
+    """A block per SM, whose chains end together; made first, the same operations are hidden."""
+
+    def time_in_queues(first):
+        arguments = [np.zeros(256, np.float32), np.int32(3000), np.int32(first)]
+        found = simulate(LAST_SUMS, grid=132, block=256, arguments=arguments, device="h200")
+        queue = next(one for one in found.predicted.bounds if one.name == Resource.ATOMICS)
+        assert queue.time_s > 1e-6
+        return found.predicted.time_s / queue.time_s
+
+    assert time_in_queues(0) - time_in_queues(1) == pytest.approx(1, abs=0.1)

@@ -181,6 +181,14 @@ def first_advice(source, count, **launch):
     return next(one for one in found if one.after_s is None)
 
 
+def test_blocks_of_half_a_warp_are_to_be_filled():
+    found = first_advice(CHAIN, 16 * 132 * 64, grid=132 * 64, block=16)
+    assert found.effect == Effect.DIVERGENCE
+    assert found.title == (
+        "use blocks of a multiple of 32 threads: 16 leave 16 of 32 lanes without a thread"
+    )
+
+
 def test_additions_to_one_address_are_to_be_combined_first():
     found = first_advice(TOTAL, 1 << 16, grid=256, block=256)
     assert (found.effect, found.lines) == (Effect.ATOMICS, (2,))
@@ -208,6 +216,7 @@ def test_a_cause_behind_another_one_is_told_by_what_it_costs_then():
     """A loop takes as long as the read in it: to remove either alone saves little."""
     found = first_advice(HOPS, 132 * 128, grid=132, block=128)
     assert found.effect == Effect.SHARED_LATENCY
+    assert 0.1 * found.before_s < found.most_s < found.before_s
     assert found.title.startswith("start several reads of shared memory")
 
 

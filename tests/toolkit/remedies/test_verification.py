@@ -41,6 +41,21 @@ def test_rounding_has_a_bound():
     assert not far.is_rounding  # more than 128 * 2^-23 = 2^-16
 
 
+def test_the_place_is_the_first_difference_that_is_no_rounding():
+    before = np.array([1, 2, 4, 0.5], np.float32)
+    after = np.array([np.nextafter(np.float32(1), np.float32(2)), 2, 4.5, 0.75], np.float32)
+    found = compare(before, after)
+    assert found.place == "argument 0 `x` at [2]: 4.5 instead of 4.0"
+    assert found.error == 0.5  # of the last one
+
+
+def test_a_zero_with_another_sign_is_a_difference_of_0():
+    found = compare(np.array([0.0, 1.0]), np.array([-0.0, 1.0]))
+    assert found.place == "argument 0 `x` at [0]: -0.0 instead of 0.0"
+    assert found.error == 0
+    assert found.is_rounding
+
+
 def test_infinity_is_no_rounding():
     found = compare(np.array([1.0]), np.array([np.inf]))
     assert not found.is_rounding
