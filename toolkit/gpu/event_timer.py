@@ -46,9 +46,13 @@ class EventTimer:
         self._gpu = gpu
         self._events = gpu.driver.Event(), gpu.driver.Event()
         self._code = gpu.load(SOURCE, "hold", name="timer.cu")
-        #: Launches the kernel behind which the host queues what is timed.
-        self.hold = self._code.prepared(Geometry.of(1, 1), [np.uint32(HOLD_NANOSECONDS)])
+        self.hold_for(HOLD_NANOSECONDS)
         self._filler: Any = None
+
+    def hold_for(self, nanoseconds: int) -> None:
+        """Keep the GPU busy for this time before each timed launch."""
+        #: Launches the kernel behind which the host queues what is timed.
+        self.hold = self._code.prepared(Geometry.of(1, 1), [np.uint32(nanoseconds)])
 
     def time(self, launch: Callable[[], None], *, l2: L2State) -> float:
         """Seconds of one `launch` between two events, after it found L2 in this state."""

@@ -1,14 +1,15 @@
 """Launches that public programs make, recorded without a GPU.
 
-    python -m validation.public_launches.capture FOLDER --programs N
+    python -m validation.public_launches.capture FOLDER --programs N [--third]
 
-FOLDER holds `HeCBench` and `polybenchGpu` at the commits of `REPOSITORIES`, unpacked. Programs are
-taken in the order that SEED shuffles, compiled with nvcc and run with `recording_runtime.cpp` in
-place of the CUDA runtime, with the arguments of their own `make run`, and with sizes eight times
-smaller. A second run goes on where the first one ended. `captured.jsonl` gets a line per launch, or
-the reason why a program or launch is left out, and `cubins` the machine code.
+FOLDER holds `HeCBench`, `polybenchGpu` and `cuda-samples` at the commits of `REPOSITORIES`,
+unpacked. Programs are taken in the order that a seed shuffles, compiled with nvcc and run with
+`recording_runtime.cpp` in place of the CUDA runtime, with the arguments of their own `make run`,
+and with sizes eight times smaller. `--third` takes programs that the two halves do not have. A
+second run goes on where the first one ended. `captured.jsonl` gets a line per launch, or the reason
+why a program or launch is left out, and `cubins` the machine code.
 
-    python -m validation.public_launches.capture FOLDER --listed [--half first]
+    python -m validation.public_launches.capture FOLDER --listed [--part first]
 
 compiles the programs of the list alone, and fills `cubins` without running them. It names those
 whose machine code is another one than that of the list, as another version of nvcc writes it.
@@ -42,13 +43,14 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import kernel_of_machine_code
 from validation.public_launches.arguments import LENGTHS, NoRuleError, rule_of
-from validation.public_launches.listed import HALVES, SEED, Half, listed
+from validation.public_launches.listed import HALVES, PARTS, SEED, SEED_OF_THIRD, Part, listed
 
 ARCH = "sm_90"
 RUNTIME = Path(__file__).with_name("recording_runtime.cpp")
 REPOSITORIES = {
     "HeCBench": ("zjin-lcf/HeCBench", "f27000a5188f8ac79bd43fc95a1b3f890c18823d"),
     "polybenchGpu": ("sgrauerg/polybenchGpu", "5584aaa7d0be810ff5eb0b61c49fb64ecc81ba4c"),
+    "cuda-samples": ("NVIDIA/cuda-samples", "c94ff366aed18c797b8a85dfaac7817b0228b420"),
 }
 # Matrix products, libraries of the host, several GPUs
 EXCLUDED = re.compile(
@@ -80,19 +82,44 @@ class Program:
 
 
 def programs(folder: Path) -> list[Program]:
-    """All programs that may be taken, in the order of SEED."""
-    found = [
+    """All programs that may be taken for the two halves, in the order of SEED."""
+    return _shuffled([*_of_hecbench(folder), *_of_polybench(folder)], SEED)
+
+
+def third_programs(folder: Path) -> list[Program]:
+    """All programs that may be taken for the third part, of which the halves have none."""
+    used = {one.family for half in HALVES for one in listed(half)}
+    may_be = [*_of_hecbench(folder), *_of_cuda_samples(folder)]
+    return _shuffled([one for one in may_be if one.name.lower() not in used], SEED_OF_THIRD)
+
+
+def _shuffled(found: list[Program], seed: int) -> list[Program]:
+    found = [one for one in found if not EXCLUDED.search(one.name)]
+    random.Random(seed).shuffle(found)
+    return found
+
+
+def _of_hecbench(folder: Path) -> list[Program]:
+    return [
         Program(repository="HeCBench", name=one.name.removesuffix("-cuda"), folder=one)
         for one in sorted((folder / "HeCBench" / "src").glob("*-cuda"))
     ]
-    found += [
+
+
+def _of_polybench(folder: Path) -> list[Program]:
+    return [
         Program(repository="polybenchGpu", name=one.name, folder=one)
         for one in sorted((folder / "polybenchGpu" / "CUDA").iterdir())
         if one.is_dir()
     ]
-    found = [one for one in found if not EXCLUDED.search(one.name)]
-    random.Random(SEED).shuffle(found)
-    return found
+
+
+def _of_cuda_samples(folder: Path) -> list[Program]:
+    return [
+        Program(repository="cuda-samples", name=one.name, folder=one)
+        for one in sorted((folder / "cuda-samples" / "Samples").glob("*/*"))
+        if any(one.glob("*.cu"))
+    ]
 
 
 def capture(program: Program, runtime: Path, cubins: Path) -> Iterator[dict[str, Any]]:
@@ -221,7 +248,7 @@ def _kernels(main: Path) -> Iterator[tuple[str, Kernel]]:
 
 def _file_of(program: Program, kernel: Kernel) -> str:
     """The source file, in its repository, that defines the kernel."""
-    root = program.folder.parents[1]
+    root = next(one for one in program.folder.parents if one.name == program.repository)
     plain = re.sub(r"[<(].*", "", plain_name(kernel.symbol)).split("::")[-1]
     for path in sorted(program.folder.rglob("*.cu*")) + sorted(program.folder.rglob("*.h*")):
         if path.is_file() and re.search(
@@ -251,6 +278,11 @@ def _compiled(program: Program, limit_s: int = COMPILE_LIMIT_S) -> tuple[Path | 
     environment = os.environ | {"NVCC_APPEND_FLAGS": "-cudart shared"}
     if program.repository == "HeCBench":
         text = _run(["make", f"ARCH={ARCH}"], program.folder, limit_s, environment)
+    elif program.repository == "cuda-samples":
+        sources = sorted([*program.folder.glob("*.cu"), *program.folder.glob("*.cpp")])
+        command = ["nvcc", "-O3", "-std=c++17", f"-arch={ARCH}", "-I", "../../../Common"]
+        command += ["-o", "main", *(one.name for one in sources)]
+        text = _run(command, program.folder, limit_s, environment)
     else:
         source = next(program.folder.glob("*.cu"), None)
         renamed = "-DcudaThreadSynchronize=cudaDeviceSynchronize"  # the name of CUDA 12 and before
@@ -278,13 +310,13 @@ def _run(command: list[str], folder: Path, limit_s: int, environment: dict[str, 
         return started.communicate()[0].decode(errors="replace") + "\nerror: time is up"
 
 
-def rebuild(folder: Path, half: Half | None) -> Iterator[str]:
+def rebuild(folder: Path, part: Part | None) -> Iterator[str]:
     """Writes the machine code of the list, and names what could not be made again."""
     wanted: dict[str, set[str]] = {}
-    for one in listed(half):
+    for one in listed(part):
         key = one.cubin.removesuffix(".cubin").rpartition(".")[0]
         wanted.setdefault(key, set()).add(one.cubin)
-    for program in programs(folder):
+    for program in [*programs(folder), *third_programs(folder)]:
         names = wanted.pop(program.key, set())
         if all((folder / "cubins" / name).exists() for name in names):
             continue
@@ -310,7 +342,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--programs", type=int, default=0, help="how many of the order")
     parser.add_argument("--listed", action="store_true", help="only the machine code of the list")
-    parser.add_argument("--half", choices=HALVES, help="of the list")
+    parser.add_argument("--part", choices=PARTS, help="of the list")
+    parser.add_argument("--third", action="store_true", help="programs of the third part")
     parser.add_argument("--repository", choices=REPOSITORIES, help="only programs of this one")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit-s", type=float, default=3600.0, help="of all of them")
@@ -319,7 +352,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cubins = folder / "cubins"
     cubins.mkdir(exist_ok=True)
     if chosen.listed:
-        for line in rebuild(folder, chosen.half):
+        for line in rebuild(folder, chosen.part):
             print(line, flush=True)
         return
     runtime = folder / "runtime.so"
@@ -330,7 +363,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     known = {one.get("program", one.get("family")) for one in map(json.loads, text.splitlines())}
     wanted = [
         one
-        for one in programs(folder)[: chosen.programs]
+        for one in (third_programs if chosen.third else programs)(folder)[: chosen.programs]
         if not {one.name, one.name.lower()} & known and chosen.repository in (None, one.repository)
     ]
     with ProcessPoolExecutor(chosen.workers) as pool, record.open("a") as out:

@@ -1,4 +1,7 @@
-"""The list of public launches, and its records: measured times and counters of an H200."""
+"""The lists of public launches, and their records: measured times and counters of an H200.
+
+`list.json` has two halves. `third_list.json` has a third part, of other programs.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,12 @@ from validation import recordings
 from validation.public_launches.arguments import Array, arguments_of, symbols_of
 
 FOLDER = Path(__file__).parent / "recorded"
-LIST = FOLDER / "list.json"
+LIST, THIRD_LIST = FOLDER / "list.json", FOLDER / "third_list.json"
 SEED = 56  # of the order of programs, of what is drawn, and of the halves
-Half = Literal["first", "second"]
-HALVES: tuple[Half, ...] = ("first", "second")
+SEED_OF_THIRD = 1129  # of the same for the third part
+Part = Literal["first", "second", "third"]
+HALVES: tuple[Part, ...] = ("first", "second")
+PARTS: tuple[Part, ...] = (*HALVES, "third")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +34,7 @@ class Listed:
     """A launch of the list."""
 
     name: str
-    half: Half
+    part: Part
     l2: L2State  #: the state of L2 that the bars are of
     family: str
     symbol: str
@@ -37,6 +42,7 @@ class Listed:
     geometry: Geometry
     parameters: Sequence[Mapping[str, Any]]
     symbol_rules: Mapping[str, Mapping[str, Any]]
+    rows: Sequence[str]  #: of the table of mechanisms, as machine code shows them
 
     def code(self, cubins: Path) -> Kernel:
         return Kernel.from_image((cubins / self.cubin).read_bytes(), self.symbol)
@@ -54,12 +60,15 @@ class Listed:
         return symbols_of(self.symbol_rules, self.name)
 
 
-def listed(half: Half | None = None) -> list[Listed]:
-    """The launches of a half, or all."""
+def listed(part: Part | None = None) -> list[Listed]:
+    """The launches of a part, or all."""
+    rows = [] if part == "third" else recordings.read(LIST)["launches"]
+    if part not in HALVES and THIRD_LIST.exists():
+        rows += recordings.read(THIRD_LIST)["launches"]
     return [
         Listed(
             name=one["name"],
-            half=one["half"],
+            part=one["half"],
             l2=L2State(one["l2"]),
             family=one["family"],
             symbol=one["kernel"],
@@ -71,15 +80,23 @@ def listed(half: Half | None = None) -> list[Listed]:
             ),
             parameters=one["parameters"],
             symbol_rules=one["symbols"],
+            rows=one.get("rows", ()),
         )
-        for one in recordings.read(LIST)["launches"]
-        if half in (None, one["half"])
+        for one in rows
+        if part in (None, one["half"])
     ]
 
 
-def record_of(half: Half) -> Path:
-    """File of the measurements of a half. That of the second half is packed, to stay unread."""
-    return FOLDER / ("first_half.json" if half == "first" else "second_half.json.xz")
+RECORDS: dict[Part, str] = {
+    "first": "first_half.json",
+    "second": "second_half.json.xz",
+    "third": "third_part.json.xz",
+}
+
+
+def record_of(part: Part) -> Path:
+    """File of the measurements of a part. Held-out parts are packed, to stay unread."""
+    return FOLDER / RECORDS[part]
 
 
 # With a hold of 50 µs, launches of up to 50 µs took 1.63 µs longer than with 200 µs (median of 117
@@ -96,17 +113,17 @@ def without_gap(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value - GAP_S if key in times else value for key, value in row.items()}
 
 
-def measurements(half: Half) -> dict[str, Any]:
-    """Times that an H200 took for the launches of a half."""
-    path = record_of(half)
+def measurements(part: Part) -> dict[str, Any]:
+    """Times that an H200 took for the launches of a part."""
+    path = record_of(part)
     content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
     found: dict[str, Any] = json.loads(content)
     return found | {"times": [without_gap(row) for row in found["times"]]}
 
 
-def write_measurements(half: Half, document: Mapping[str, Any]) -> None:
+def write_measurements(part: Part, document: Mapping[str, Any]) -> None:
     text = recordings.text_of(document)
-    path = record_of(half)
+    path = record_of(part)
     if path.suffix == ".xz":
         path.write_bytes(lzma.compress(text.encode()))
     else:

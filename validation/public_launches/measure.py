@@ -10,8 +10,8 @@ SAMPLES. Before each sample its arrays get their content again, but not between 
 makes L2 warm and the one that is timed. `again_s` is a launch on what another one left: where it
 differs, a warm time is of other work. A launch that fails or hangs ends its process, and the next
 process goes on behind it. `--count` runs
-launches once under Nsight Compute. `--record` writes the records of both halves; nothing is printed
-of the times, so that the second half stays unread.
+launches once under Nsight Compute. `--record` writes the records of parts; nothing is printed of
+the times, so that a part that is held out stays unread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,14 +35,15 @@ import numpy as np
 from analysis.errors import ToolkitError, first_line
 from analysis.l2_state import L2State
 from toolkit.gpu.context import Gpu
+from toolkit.gpu.environment import GpuMonitor
 from toolkit.gpu.event_timer import HOLD_NANOSECONDS
 from toolkit.gpu.nsight_compute.ncu import unknown_metrics
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.sass.module_variables import symbols_of as variables_of
-from validation.public_launches.listed import HALVES, Listed, listed, write_measurements
+from validation.public_launches.listed import PARTS, Listed, Part, listed, write_measurements
 
 SAMPLES, SAMPLES_OF_LONG, LONG_S, LONGEST_S = 9, 3, 5e-3, 50e-3
-HANGS_S = 25.0
+HANGS_S = 10.0
 AHEAD = 6
 BUSY = 400  # fillings of L2 that raise the clock
 UNITS = {
@@ -92,7 +93,8 @@ class OnDevice:
         self._gpu, self._pairs, passed = gpu, list[tuple[Any, Any, int]](), list[Any]()
         for argument in arguments:
             if not isinstance(argument, np.ndarray):
-                passed.append(argument)
+                is_half = isinstance(argument, np.float16)  # PyCUDA packs none
+                passed.append(argument.view(np.uint16) if is_half else argument)
                 continue
             kept, used = gpu.upload(argument), gpu.allocate(argument.nbytes)
             self._pairs.append((used, kept, argument.nbytes))
@@ -117,7 +119,7 @@ class OnDevice:
             kept.free()
 
 
-def timed(gpu: Gpu, one: OnDevice) -> dict[str, Any]:
+def timed(gpu: Gpu, one: OnDevice, hold_ns: int) -> dict[str, Any]:
     """Medians of a launch for each state of L2, in seconds."""
     one.launch()
     gpu.synchronize()
@@ -127,7 +129,7 @@ def timed(gpu: Gpu, one: OnDevice) -> dict[str, Any]:
     one.restore()
     first_s = gpu.timer.time(one.launch, l2=L2State.DIRTY)
     count = SAMPLES if first_s < LONG_S else SAMPLES_OF_LONG if first_s < LONGEST_S else 1
-    found: dict[str, Any] = {"samples": count, "hold_ns": HOLD_NANOSECONDS}
+    found: dict[str, Any] = {"samples": count, "hold_ns": hold_ns}
     for state in L2State:
         samples_s = []
         for _ in range(count):
@@ -143,22 +145,30 @@ def timed(gpu: Gpu, one: OnDevice) -> dict[str, Any]:
     return found | {"again_s": median(again_s)}
 
 
-def child(cubins: Path, names: Sequence[str], output: Path, *, counts: bool) -> None:
+def child(cubins: Path, names: Sequence[str], output: Path, *, counts: bool, hold_ns: int) -> None:
     """Time, or launch once between profiler marks, each of these launches."""
     known = {one.name: one for one in listed()}
     wanted = [known[name] for name in names]
-    with Gpu() as gpu, ThreadPoolExecutor(AHEAD) as makers, output.open("a") as out:
+    with (
+        Gpu() as gpu,
+        ThreadPoolExecutor(AHEAD) as makers,
+        output.open("a") as out,
+    ):
         made = [makers.submit(one.made) for one in wanted[:AHEAD]]
 
         def told(row: dict[str, Any]) -> None:
             out.write(json.dumps(row) + "\n")
             out.flush()
 
+        gpu.timer.hold_for(hold_ns)
         for place, one in enumerate(wanted):
             arguments = made[place].result()
             made[place] = None  # type: ignore[call-overload]
             if place + AHEAD < len(wanted):
                 made.append(makers.submit(wanted[place + AHEAD].made))
+            wait(
+                [future for future in made if future is not None]
+            )  # no thread runs beside a launch
             told({"begun": one.name})
             try:
                 launch = OnDevice(gpu, one, arguments, cubins)
@@ -171,7 +181,10 @@ def child(cubins: Path, names: Sequence[str], output: Path, *, counts: bool) -> 
                     gpu.driver.stop_profiler()
                     told({"name": one.name})
                 else:
-                    told({"name": one.name} | timed(gpu, launch))
+                    found = timed(gpu, launch, hold_ns)
+                    with GpuMonitor(gpu.pci_bus_id) as monitor:
+                        found["sm_clock_hz"] = monitor.state().sm_clock_hz
+                    told({"name": one.name} | found)
                 launch.free()
             except (ToolkitError, gpu.driver.Error) as error:
                 told({"name": one.name, "failed": first_line(error)})
@@ -207,7 +220,7 @@ def in_children(command: list[str], names: list[str], output: Path, limit_s: flo
         names = left
 
 
-def child_of(cubins: Path, output: Path) -> list[str]:
+def child_of(cubins: Path, output: Path, hold_ns: int = HOLD_NANOSECONDS) -> list[str]:
     return [
         sys.executable,
         "-m",
@@ -215,6 +228,8 @@ def child_of(cubins: Path, output: Path) -> list[str]:
         str(cubins),
         "--output",
         str(output),
+        "--hold-ns",
+        str(hold_ns),
     ]
 
 
@@ -260,8 +275,8 @@ def count(cubins: Path, names: list[str], output: Path, limit_s: float) -> None:
         print(said[-500:], text[-1500:])
 
 
-def record(files: Sequence[Path]) -> None:
-    """Write the records of both halves from what was measured; of two times the later file's."""
+def record(files: Sequence[Path], parts: Sequence[Part]) -> None:
+    """Write the records of the parts that were measured; of two times the later file's."""
     rows = [row for path in files for row in rows_of(path)]
     times: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -269,17 +284,19 @@ def record(files: Sequence[Path]) -> None:
         if name and ("dirty_s" in row or ("failed" in row and name not in times)):
             times[name] = row
     counts = {row.pop("counted"): row for row in rows if "counted" in row}
-    for half in HALVES:
-        names = [one.name for one in listed(half)]
+    for part in parts:
+        names = [one.name for one in listed(part) if one.name in times]
+        if not names:
+            continue
         write_measurements(
-            half,
+            part,
             {
                 "device": "h200",
-                "times": [times[name] for name in names if name in times],
+                "times": [times[name] for name in names],
                 "counters": [{"name": name} | counts[name] for name in names if name in counts],
             },
         )
-        print(f"{half} half: {sum(name in times for name in names)} of {len(names)} launches")
+        print(f"{part}: {len(names)} of {len(listed(part))} launches")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -289,25 +306,34 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("cubins", type=Path)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--limit-s", type=float, default=100.0)
+    parser.add_argument("--hold-ns", type=int, default=HOLD_NANOSECONDS, help="before launches")
     parser.add_argument("--only", nargs="+", metavar="NAME")
-    parser.add_argument("--count", type=int, metavar="N", help="count N of each half instead")
+    parser.add_argument("--count", type=int, metavar="N", help="count N of each part instead")
+    parser.add_argument("--part", choices=PARTS, help="launches of this part alone")
     parser.add_argument("--record", type=Path, nargs="+", metavar="FILE")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--counts", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(argv)
     if chosen.record:
-        record(chosen.record)
+        record(chosen.record, [chosen.part] if chosen.part else PARTS)
     elif chosen.child:
-        child(chosen.cubins, chosen.child, chosen.output, counts=chosen.counts)
+        child(
+            chosen.cubins,
+            chosen.child,
+            chosen.output,
+            counts=chosen.counts,
+            hold_ns=chosen.hold_ns,
+        )
     elif chosen.count:
         names = chosen.only or []
-        for half in () if chosen.only else HALVES:
-            of_half = [one.name for one in listed(half)]
-            names += of_half[:: max(1, len(of_half) // chosen.count)][: chosen.count]
+        for part in () if chosen.only else [chosen.part] if chosen.part else PARTS:
+            of_part = [one.name for one in listed(part)]
+            names += of_part[:: max(1, len(of_part) // chosen.count)][: chosen.count]
         count(chosen.cubins, names, chosen.output, chosen.limit_s)
     else:
-        names = chosen.only or [one.name for one in listed()]
-        in_children(child_of(chosen.cubins, chosen.output), names, chosen.output, chosen.limit_s)
+        names = chosen.only or [one.name for one in listed(chosen.part)]
+        command = child_of(chosen.cubins, chosen.output, chosen.hold_ns)
+        in_children(command, names, chosen.output, chosen.limit_s)
         rows = [row for row in rows_of(chosen.output) if "name" in row]
         failed = [row for row in rows if "failed" in row]
         print(f"{len(rows) - len(failed)} of {len(names)} launches timed, {len(failed)} failed")

@@ -1,13 +1,17 @@
 """The listed launches predicted for the GPU that they were measured on, and tables of the errors.
 
-    python -m validation.public_launches.predict CUBINS --half first --json first.json
+    python -m validation.public_launches.predict CUBINS --part first --json first.json
     python -m validation.public_launches.predict --table first.json
-    python -m validation.public_launches.predict CUBINS --half second --json second.json
+    python -m validation.public_launches.predict CUBINS --part third --blind --json third.json
+    python -m validation.public_launches.predict --join third.json
+    python -m validation.public_launches.predict CUBINS --part third --screen third.jsonl
 
-CUBINS is the folder that `capture` filled. `--half second` opens the second half: do it once, with
-the model committed before. Each launch is predicted for the state of L2 that the list names, or
-with `--l2` for another. A launch that took less than 5 µs is not in the tables, as the list says;
-any other without a time is named, and counts as off by 1.6.
+CUBINS is the folder that `capture` filled. `--blind` writes predictions alone, and `--join` adds
+what was measured and prints the tables, which opens a part that is held out: do it once, with the
+model committed before. `--screen` says which launches have no prediction, and why, but no time.
+Each launch is predicted for the state of L2 that the list names, or with `--l2` for another. A
+launch that took less than 5 µs is not in the tables, as the list says; any other without a time is
+named, and counts as off by 1.6.
 """
 
 from __future__ import annotations
@@ -15,9 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import Any
@@ -29,10 +37,20 @@ from analysis.timing.predicted import WAITS_FOR_LOADS, Effect, Explanation, Pred
 from reports.sections.answer import LIMITS, cause_of
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.setup import LaunchSetup
-from validation.public_launches.listed import HALVES, SEED, Half, Listed, listed, measurements
+from validation.public_launches.listed import (
+    PARTS,
+    SEED,
+    Listed,
+    Part,
+    listed,
+    measurements,
+    record_of,
+)
 
+DEVICE = "h200"  # that measured the launches
 SHORTEST_S, SHORT_S = 5e-6, 30e-6
 LIMIT_S = 60.0  # of processor time, as machines are shared
+TOO_LONG = f"its simulation takes more than {LIMIT_S:g} s"
 MISSING = 0.6  # error that a launch without a time counts as
 FACTOR = 1.6
 SHOWN = 10
@@ -108,7 +126,7 @@ def predicted(
     except ToolkitError as error:
         return {"left_out": str(error)}
     except TimeoutError:
-        return {"left_out": f"its simulation takes more than {LIMIT_S:g} s"}
+        return {"left_out": TOO_LONG}
     took_s = time.perf_counter() - started
     if found.predicted is None:
         return {"left_out": found.prediction_basis}
@@ -133,26 +151,67 @@ def _named(time_of: Predicted) -> Cell:
     return {"cause": cause.effect if cause else None, "is_at_roof": at_roof}
 
 
-def cells(half: Half, cubins: Path, asked: L2State | None = None) -> Iterator[Cell]:
-    """Each launch of a half that was measured, predicted; with its cause if it was counted."""
-    document = measurements(half)
-    counted = {row["name"] for row in document["counters"]}
+def cells(
+    part: Part, cubins: Path, asked: L2State | None = None, workers: int = 1
+) -> Iterator[Cell]:
+    """Each launch of a part, predicted; with its cause if it was counted, or not yet measured."""
+    names: set[str] | None = None
+    counted: set[str] | None = None
+    if record_of(part).exists():
+        document = measurements(part)
+        names = {row["name"] for row in document["times"] if "failed" not in row}
+        counted = {row["name"] for row in document["counters"]}
+    with ThreadPoolExecutor(workers) as pool:
+        begun: list[tuple[Cell, Future[Cell] | None]] = []
+        for one in listed(part):
+            l2 = asked or one.l2
+            is_explained = counted is None or one.name in counted
+            is_asked = names is None or one.name in names
+            found = pool.submit(_in_child, one.name, cubins, l2, is_explained) if is_asked else None
+            about = {"label": one.name, "family": one.family, "l2": l2, "rows": list(one.rows)}
+            begun.append((about, found))
+        for cell, future in begun:
+            yield cell | (future.result() if future else {})
+
+
+def _in_child(name: str, cubins: Path, l2: L2State, is_explained: bool) -> Cell:
+    """The prediction of a launch by a process of its own, which ends where its time does."""
+    command = ["prlimit", f"--cpu={2 * LIMIT_S:.0f}", sys.executable, "-m", __spec__.name]
+    command += [str(cubins), "--one", name, "--l2", l2]
+    done = subprocess.run(
+        [*command, *(["--explained"] if is_explained else [])],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        found: Cell = json.loads(done.stdout)
+        return found
+    if -done.returncode in (signal.SIGXCPU, signal.SIGKILL):
+        return {"left_out": TOO_LONG}
+    return {"left_out": f"exit status {done.returncode}: {done.stderr.decode()[-200:]}"}
+
+
+def screened(part: Part, cubins: Path, workers: int) -> Iterator[Cell]:
+    """Whether the simulator takes each launch, without any time."""
+    for cell in cells(part, cubins, workers=workers):
+        yield {"name": cell["label"], "left_out": cell.get("left_out")}
+
+
+def with_measured(part: Part, found: Sequence[Cell]) -> list[Cell]:
+    """Predictions beside what was measured of the same launches."""
+    document = measurements(part)
     times = {row["name"]: row for row in document["times"]}
-    for one in listed(half):
-        row = times.get(one.name, {"failed": "not measured"})
-        cell: Cell = {
-            "label": one.name,
-            "family": one.family,
-            "timed_on": document["device"],
-            "l2": asked or one.l2,
-        }
+    joined = []
+    for cell in found:
+        row = times.get(cell["label"], {"failed": "not measured"})
         if "failed" in row:
-            yield cell | {"left_out": f"not measured: {row['failed']}"}
-            continue
-        cell |= {f"measured_{state}_s": row[f"{state}_s"] for state in L2State}
-        cell["again_s"] = row["again_s"]
-        how = Explanation.EFFECTS if one.name in counted else Explanation.NONE
-        yield cell | predicted(one, cubins, document["device"], cell["l2"], how)
+            seen = {"left_out": f"not measured: {row['failed']}"}
+        else:
+            seen = {f"measured_{state}_s": row[f"{state}_s"] for state in L2State}
+            seen["again_s"] = row["again_s"]
+        joined.append(cell | {"timed_on": document["device"]} | seen)
+    return joined
 
 
 def measured_s(cell: Cell) -> float | None:
@@ -185,7 +244,7 @@ def tables(found: Sequence[Cell]) -> Iterator[str]:
     between = sum((measured_s(cell) or 0) <= SHORT_S for cell in timed)
     of_dram = sum(cell["limiter"] == "DRAM" for cell in known)
     yield f"5 to 30 µs: {between}; limited by DRAM in the model: {of_dram}"
-    for title, key in (("limiter", "limiter"), ("L2", "l2"), ("family", "family")):
+    for title, key in (("limiter", "limiter"), ("L2", "l2"), ("row", "rows"), ("family", "family")):
         yield from _grouped(known, title, key)
     yield f"{'the worst':52}{'predicted':>10}{'measured':>10}  ratio  limiter"
     for cell in sorted(timed, key=_factor, reverse=True)[: 3 * SHOWN]:
@@ -198,14 +257,14 @@ def tables(found: Sequence[Cell]) -> Iterator[str]:
             yield f"left out: {cell['label']}: {cell['left_out'][:150]}"
 
 
-def limiters(half: Half, found: Sequence[Cell]) -> Iterator[str]:
+def limiters(part: Part, found: Sequence[Cell]) -> Iterator[str]:
     """Count the launches of which Nsight Compute says what the prediction says.
 
     Where a unit is busy for BUSY of its peak, the busiest unit of the prediction is to be that one,
     or another one within CLOSE. Where none is, the launch must not be said to be at a roof, and
     the counters of what warps wait for, or of active SMs, must show the cause that is named.
     """
-    counted = {row["name"]: row for row in measurements(half)["counters"]}
+    counted = {row["name"]: row for row in measurements(part)["counters"]}
     right: dict[bool, list[bool]] = {True: [], False: []}
     wrong = []
     for cell in found:
@@ -238,6 +297,14 @@ def limiters(half: Half, found: Sequence[Cell]) -> Iterator[str]:
     yield from wrong
 
 
+def limited_by_dram(part: Part) -> str:
+    """How many of the counted launches have DRAM as their busiest unit, at BUSY or more."""
+    rows = measurements(part)["counters"]
+    busy = [max(UNIT_OF, key=lambda unit: row.get(unit, 0.0)) for row in rows]
+    found = sum(unit == "DRAM" and row[unit] >= BUSY for unit, row in zip(busy, rows, strict=True))
+    return f"{part}: DRAM is the busiest unit, at {BUSY:.0f}% or more, of {found} of {len(rows)}"
+
+
 def _waits(row: Mapping[str, float]) -> list[str]:
     """The two reasons for which warps wait longest."""
     reasons = {
@@ -262,7 +329,11 @@ def _intervals(known: Sequence[Cell]) -> list[tuple[tuple[float, float], float]]
 def _grouped(known: Sequence[Cell], title: str, key: str) -> Iterator[str]:
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in known:
-        groups[cell[key]].append(cell)
+        of = cell.get(key, ())
+        for name in [of] if isinstance(of, str) else of:
+            groups[name].append(cell)
+    if not groups:
+        return
     yield f"{title:26}launches  mean error  median predicted / measured"
     for name, of in sorted(groups.items(), key=lambda item: -len(item[1])):
         ratios = median(cell["predicted_s"] / (measured_s(cell) or 1) for cell in of)
@@ -299,28 +370,55 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("cubins", type=Path, nargs="?")
-    parser.add_argument("--half", choices=HALVES, default="first")
+    parser.add_argument("--part", choices=PARTS, default="first")
     parser.add_argument("--l2", choices=list(L2State))
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument(
+        "--blind", action="store_true", help="predictions alone, nothing is printed"
+    )
+    parser.add_argument("--screen", type=Path, metavar="FILE", help="only what has no prediction")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--explained", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--join", type=Path, metavar="FILE", help="predictions of --blind")
     parser.add_argument("--table", type=Path, nargs="+", metavar="FILE")
     chosen = parser.parse_args(argv)
-    if chosen.table:
-        read = [json.loads(path.read_text(encoding="utf-8")) for path in chosen.table]
+    if chosen.join:
+        blind = json.loads(chosen.join.read_text(encoding="utf-8"))
+        joined = {part: with_measured(part, of) for part, of in blind.items()}
+        chosen.join.write_text(json.dumps(joined, indent=1), encoding="utf-8")
+    if chosen.table or chosen.join:
+        read = [
+            json.loads(path.read_text(encoding="utf-8")) for path in chosen.table or [chosen.join]
+        ]
         print("\n".join(tables([cell for one in read for of in one.values() for cell in of])))
         for one in read:
-            for half, of in one.items():
-                print("\n".join(limiters(half, of)))
+            for part, of in one.items():
+                print("\n".join([*limiters(part, of), limited_by_dram(part)]))
         return
     if chosen.cubins is None:
         parser.error("CUBINS is missing: give the folder of machine code")
+    l2 = L2State(chosen.l2) if chosen.l2 else None
+    if chosen.one:
+        one = next(one for one in listed() if one.name == chosen.one)
+        how = Explanation.EFFECTS if chosen.explained else Explanation.NONE
+        print(json.dumps(predicted(one, chosen.cubins, DEVICE, l2 or one.l2, how)))
+        return
+    if chosen.screen:
+        with chosen.screen.open("w", encoding="utf-8") as out:
+            for row in screened(chosen.part, chosen.cubins, chosen.workers):
+                print(json.dumps(row), file=out, flush=True)
+        return
     found = []
-    for cell in cells(chosen.half, chosen.cubins, L2State(chosen.l2) if chosen.l2 else None):
+    for cell in cells(chosen.part, chosen.cubins, l2, chosen.workers):
         found.append(cell)
         if chosen.json:
-            chosen.json.write_text(json.dumps({chosen.half: found}, indent=1), encoding="utf-8")
-        if chosen.half == "first":
-            print(_line(cell) if "predicted_s" in cell else cell["label"], flush=True)
-    print("\n".join([*tables(found), *limiters(chosen.half, found)]))
+            chosen.json.write_text(json.dumps({chosen.part: found}, indent=1), encoding="utf-8")
+    if not chosen.blind:
+        found = with_measured(chosen.part, found)
+        if chosen.json:
+            chosen.json.write_text(json.dumps({chosen.part: found}, indent=1), encoding="utf-8")
+        print("\n".join([*tables(found), *limiters(chosen.part, found)]))
 
 
 if __name__ == "__main__":
