@@ -7,24 +7,28 @@ has loop rates of the kernels, and constants that are fitted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from analysis.devices import Device
 from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES, LARGEST_DIMENSION
+from kernels.path_loops import (
+    OLDEST,
+    PathMachine,
+    TileLoop,
+    any_loops,
+    bulk_loops,
+    capability,
+    path_machine,
+)
 from kernels.path_rates import (
     CONSTANTS,
-    DEFAULT_BANDWIDTH,
-    RATES,
-    STREAMED_SHARES,
     TIMED_DEVICE,
     Constants,
 )
-from kernels.path_tiles import ANY_TILES, BULK_TILES, CHUNK, Tile
 from kernels.paths import (
     COLUMNS_OF_FEW_ROWS,
     MOST_ROWS,
@@ -32,28 +36,21 @@ from kernels.paths import (
     ROWS_OF_FEW_ROWS,
     SHORT_TILES,
     STREAMED_COLUMNS,
-    STREAMED_ROWS,
     Plan,
-    any_layout,
     depth_of_few_rows,
     few_rows,
     loads_of_few_rows,
     must_pack,
     short_k,
-    sliced,
     splits_of_few_rows,
     streamed,
-    streamed_bytes,
 )
 from kernels.product import Product
 from kernels.tilings import BULK_DEPTH
 
-OLDEST, OLDEST_OF_BULK = 80, 90  # architectures with asynchronous copies, and with bulk copies
 MOST_SPLITS, MOST_SPLITS_OF_FEW_ROWS = 64, 128
-STATIC_BYTES = 4096  # of shared memory, beside dynamic shared memory: 3072 in streamed.cu
 BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few_rows.cu
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
-THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 SHORT_DEPTH = 16  # of a phase of short_k.cu
 FEW_BLOCKS = 64  # of early_start.cuh: more let the next launch start when their last ones leave
 SUMS_TOGETHER = 16  # splits that a thread of sums.cuh has on their way
@@ -66,52 +63,12 @@ _FIRST = itemgetter(0)
 Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
 
 
-class _Loop(NamedTuple):
-    """What estimates know of a tile, for one way in which A, B and C are stored."""
-
-    bm: int
-    bn: int
-    each: float  #: clocks of first copies and last stores that all warps of an SM share
-    least_of_k: float  #: least clocks of a k of a block, on an SM that has been full before
-    of_k: float  #: clocks of a k of a block on a full SM
-    make: Callable[..., Plan]
-    tile: Tile
-    bk: int  #: k of a phase
-    step: int  #: of k: what warps compute of the last phase is a multiple of it
-    resident: int  #: blocks that fit on an SM
-    beside: tuple[float, ...]  #: clocks of a k of 0, 1, 2, ... blocks of an SM
-    of_turn: float  #: those of stores for which blocks side by side wait together
-    of_split: float  #: clocks of a block to leave its sums, and to add those of a block
-    least_of_split: float  #: least clocks that a second split of a tile adds beside the loop
-    least_of_sums: float  #: least clocks of stores, and until the sums of splits are added
-    later: float  #: clocks of a k after the first turn, relative to those in it
-    last_turn_share: float  #: one of `last_turn_shares`
-    drift_k: float  #: K of a block after which half of it counts
-
-
-@dataclass(frozen=True, slots=True)
-class _Machine:
-    """Values of a device and its constants that the estimates of any product use."""
-
-    sms: int
-    clock_hz: float
-    lanes: int
-    dram: float
-    has_bulk: bool
-    shared_bytes: int
-    #: Of any_layout.cu by how A, B and C are stored, and of sliced.cu by how C is.
-    loops: dict[tuple[bool, ...], tuple[_Loop, ...]]
-    #: Rows of a thread of streamed.cu, those of its tile, clocks of a k of a tile on all SMs, and
-    #: clocks of a tile on one.
-    streams: tuple[tuple[int, int, float, float], ...]
-
-
 def plan_for(device: Device, product: Product) -> Plan:
     """The launches of the path with the shortest estimate.
 
     Raises UnavailableError for a device before sm_80, which has no asynchronous copies.
     """
-    if _capability(device) < OLDEST:
+    if capability(device) < OLDEST:
         raise UnavailableError(
             f"paths need sm_{OLDEST} or later, and {device.name} is {device.sm_arch}: "
             "choose a rung of the ladder, such as double-buffered"
@@ -140,7 +97,7 @@ def candidates(
 
     Those with bulk copies need sm_90.
     """
-    machine = _machine(device, constants)
+    machine = path_machine(device, constants)
     found: list[Candidate] = []
     if product.m <= MOST_ROWS or product.n <= MOST_ROWS:
         _weigh_few_rows(found, machine, product, constants)
@@ -154,153 +111,19 @@ def candidates(
     return found
 
 
-def _capability(device: Device) -> int:
-    return int(device.sm_arch.removeprefix("sm_"))
-
-
-# By the device's id, as a hash of a device takes longer than a choice.
-_MACHINES: dict[int, tuple[Device, Constants, _Machine]] = {}
-
-
-def _machine(device: Device, c: Constants) -> _Machine:
-    known = _MACHINES.get(id(device))
-    if known is not None and known[0] is device and known[1] is c:
-        return known[2]
-    shared_bytes = device.shared_bytes_per_block_optin - STATIC_BYTES
-    streams = []
-    for rows, rate in zip(STREAMED_ROWS, c.streamed_rates, strict=True):
-        elements = 16 * rows * STREAMED_COLUMNS
-        per_clock = device.fp32_lanes_per_sm * device.sm_count * STREAMED_SHARES[rows] / rate
-        clocks = c.bulk_block_clocks + c.stream_store_clocks * elements
-        if streamed_bytes(rows) <= shared_bytes:
-            streams.append((rows, 16 * rows, elements / per_clock, clocks))
-    machine = _Machine(
-        sms=device.sm_count,
-        clock_hz=device.boost_clock_hz,
-        lanes=device.fp32_lanes_per_sm,
-        dram=c.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTH),
-        has_bulk=_capability(device) >= OLDEST_OF_BULK,
-        shared_bytes=shared_bytes,
-        loops={},
-        streams=tuple(streams),
-    )
-    _MACHINES[id(device)] = device, c, machine
-    return machine
-
-
-def _any_loops(machine: _Machine, product: Product, c: Constants) -> tuple[_Loop, ...]:
-    """The loops of any_layout.cu, for the way in which the matrices of a product are stored."""
-    a_along, b_along = not product.transpose_a, product.transpose_b
-    a_in_quads, b_in_quads, _ = product.in_quads
-    a_in_quads, b_in_quads = a_in_quads and not a_along, b_in_quads and not b_along
-    by_floats = _stores_floats(product)
-    key = a_along, a_in_quads, b_along, b_in_quads, by_floats
-    found = machine.loops.get(key)
-    if found is None:
-        # Rates are predicted for an A along k, by single floats, and a B by four.
-        of_row = c.copy_clocks * ((0.25 if a_in_quads else 1.0) - 1.0) + c.along_clocks * (
-            a_along - 1
-        )
-        of_column = (
-            c.copy_clocks * ((0.25 if b_in_quads else 1.0) - 0.25) + c.along_clocks * b_along
-        )
-        found = machine.loops[key] = tuple(
-            _loop(
-                tile,
-                any_layout,
-                scale,
-                max(0.0, tile.bm * of_row + tile.bn * of_column),
-                by_floats,
-                c,
-                machine.clock_hz,
-            )
-            for tile, scale in zip(ANY_TILES, c.any_rates, strict=True)
-            if tile.shared_bytes <= machine.shared_bytes
-        )
-    return found
-
-
-def _bulk_loops(machine: _Machine, product: Product, c: Constants) -> tuple[_Loop, ...]:
-    by_floats = _stores_floats(product)
-    found = machine.loops.get((by_floats,))
-    if found is None:
-        found = machine.loops[(by_floats,)] = tuple(
-            _loop(tile, sliced, scale, 0.0, by_floats, c, machine.clock_hz)
-            for tile, scale in zip(BULK_TILES, c.bulk_rates, strict=True)
-            if tile.shared_bytes <= machine.shared_bytes
-        )
-    return found
-
-
-def _stores_floats(product: Product) -> bool:
-    return not product.in_quads[2] or product.n % 4 != 0
-
-
-def _loop(
-    tile: Tile,
-    make: Callable[..., Plan],
-    scale: float,
-    more: float,
-    by_floats: bool,
-    c: Constants,
-    clock_hz: float,
-) -> _Loop:
-    """Facts of a tile, of which a k of a block takes `more` clocks beyond those of its rate."""
-    clocks = (RATES.get(f"{tile.name} bulk") if tile.is_bulk else None) or RATES[tile.name]
-    resident = len(clocks)
-    beside = tuple(scale * one / tile.bk + n * more for n, one in enumerate((0, *clocks)))
-    each, of_turn = _ends(tile, by_floats, c)
-    warps = ceil_div(resident * tile.threads, THREADS_OF_A_TURN)  # of a scheduler
-    of_split = c.split_clocks * tile.bm * tile.bn
-    of_ticket = c.ticket_clocks + tile.groups * c.ticket_wait_clocks + of_turn
-    later = c.later_loop if warps > 2 else 1.0  # blocks that do not begin together
-    return _Loop(
-        bm=tile.bm,
-        bn=tile.bn,
-        each=each,
-        least_of_k=later * min(one / n for n, one in enumerate(beside[1:], 1)),
-        of_k=beside[-1] / resident,
-        make=make,
-        tile=tile,
-        bk=tile.bk,
-        step=tile.bk if tile.is_bulk else CHUNK,
-        resident=resident,
-        beside=beside,
-        of_turn=of_turn,
-        of_split=of_split,
-        least_of_split=each + 2 * of_split,
-        least_of_sums=of_turn + min(of_ticket, (c.sums_launch_s + c.sums_wait_s) * clock_hz),
-        later=later,
-        drift_k=c.drift_k if warps > 2 else inf,
-        last_turn_share=c.last_turn_shares[min(max(warps, 2), 4) - 2],
-    )
-
-
-def _ends(tile: Tile, by_floats: bool, c: Constants) -> tuple[float, float]:
-    """Clocks of a block beside its loop, and those for which blocks wait together for stores."""
-    elements = tile.bm * tile.bn
-    each = elements * c.store_clocks + (c.bulk_block_clocks if tile.is_bulk else c.block_clocks)
-    if tile.slices > 1:
-        each += elements * c.slice_clocks * tile.slices
-    exposed = elements * c.exposed_store_clocks
-    if by_floats:
-        exposed += elements * c.exposed_float_clocks
-    return each, exposed * THREADS_OF_A_TURN / tile.threads
-
-
 # The least clocks that a tile can take without splits, where the SM with the most blocks or memory
 # is busy; those before its blocks; of one of these; their number; and the tile's loop.
-_Bound = tuple[float, float, float, int, _Loop]
+_Bound = tuple[float, float, float, int, TileLoop]
 
 
 def _bounds(
-    machine: _Machine, product: Product, c: Constants, packing_s: float, memory: float
+    machine: PathMachine, product: Product, c: Constants, packing_s: float, memory: float
 ) -> list[_Bound]:
     m, n, k, batch, sms = product.m, product.n, product.k, product.batch, machine.sms
     start = c.launch_s * machine.clock_hz + c.first_clocks
-    of_paths = [(start, _any_loops(machine, product, c))]
+    of_paths = [(start, any_loops(machine, product, c))]
     if machine.has_bulk:
-        of_paths.append((start + packing_s * machine.clock_hz, _bulk_loops(machine, product, c)))
+        of_paths.append((start + packing_s * machine.clock_hz, bulk_loops(machine, product, c)))
     found: list[_Bound] = []
     for start, loops in of_paths:
         for loop in loops:
@@ -314,7 +137,7 @@ def _bounds(
 
 def _weigh_tiles(
     found: list[Candidate],
-    machine: _Machine,
+    machine: PathMachine,
     product: Product,
     c: Constants,
     packing_s: float,
@@ -350,7 +173,7 @@ def _weigh_tiles(
 
 def _weigh_splits(
     found: list[Candidate],
-    machine: _Machine,
+    machine: PathMachine,
     c: Constants,
     k: int,
     bound: _Bound,
@@ -384,7 +207,7 @@ def _weigh_splits(
 
 
 def _clocks_of_turns(
-    loop: _Loop, each: float, sms: int, blocks: int, depth: int, whole: int, c: Constants
+    loop: TileLoop, each: float, sms: int, blocks: int, depth: int, whole: int, c: Constants
 ) -> float:
     """Clocks of `blocks` blocks, whose warps compute `depth` of k in phases of `whole` of k.
 
@@ -423,7 +246,7 @@ def _splits(tiles: int, sms: int, slots: int, phases: int, most_ticketed: int) -
     return numbers
 
 
-def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
+def _packing_s(machine: PathMachine, product: Product, c: Constants) -> float:
     pack_a, pack_b = must_pack(product)
     a = product.m * product.k * (product.batch if product.stride_a else 1)
     b = product.k * product.n * (product.batch if product.stride_b else 1)
@@ -434,7 +257,7 @@ def _packing_s(machine: _Machine, product: Product, c: Constants) -> float:
 
 
 def _weigh_streams(
-    found: list[Candidate], machine: _Machine, product: Product, c: Constants, packing_s: float
+    found: list[Candidate], machine: PathMachine, product: Product, c: Constants, packing_s: float
 ) -> None:
     workers, memory_s = 2 * machine.sms, product.matrix_bytes / machine.dram
     across = -(-product.n // STREAMED_COLUMNS)
@@ -455,7 +278,7 @@ def _weigh_streams(
 
 
 def _weigh_few_rows(
-    found: list[Candidate], machine: _Machine, product: Product, c: Constants
+    found: list[Candidate], machine: PathMachine, product: Product, c: Constants
 ) -> None:
     k, sms, turned = product.k, machine.sms, product.n < product.m
     few, many = (product.n, product.m) if turned else (product.m, product.n)
@@ -500,7 +323,7 @@ def _depths_of_few_rows(k: int, groups: int, sms: int) -> set[tuple[int, int]]:
 
 
 def _weigh_short_k(
-    found: list[Candidate], machine: _Machine, product: Product, c: Constants
+    found: list[Candidate], machine: PathMachine, product: Product, c: Constants
 ) -> None:
     phases = ceil_div(product.k, SHORT_DEPTH)
     floor_s = product.matrix_bytes / machine.dram

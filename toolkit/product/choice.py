@@ -19,7 +19,8 @@ from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
 from kernels import paths, split_paths
-from kernels.path_times import OLDEST, basis, candidates, plan_for
+from kernels.path_loops import OLDEST
+from kernels.path_times import basis, candidates, plan_for
 from kernels.paths import PathLaunch, Plan
 from kernels.product import Product, side_by_side
 from reports.text import seconds
