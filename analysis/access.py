@@ -257,82 +257,108 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
     blocks_m = ceil_div(problem.m, tiling.block_m)
     blocks_n = ceil_div(problem.n, tiling.block_n)
     blocks = blocks_m * blocks_n
-    threads = blocks * tiling.threads_per_block
-    reuse_m, reuse_n = (
-        (blocks_m, blocks_n)
-        if tiling.block_k
-        else (ceil_div(problem.m, tiling.thread_m), ceil_div(problem.n, tiling.thread_n))
-    )
-
-    def access(
-        space: Space,
-        operation: Operation,
-        operand: Operand,
-        elements: int,
-        width: int,
-        bulk_copies: int | None = None,
-    ) -> Access:
-        """Access in instructions of `width` floats, or in a number of bulk copies."""
-        return Access(
-            space=space,
-            operation=operation,
-            operand=operand,
-            elements=elements,
-            instructions=exact_div(elements, width) if bulk_copies is None else bulk_copies,
-        )
-
-    loads_a, loads_b = problem.a_elements * reuse_n, problem.b_elements * reuse_m
-    multiply_adds = problem.m * problem.n * problem.k
-    tensor_instructions = 0
-    staged: list[Access] = []
     if tiling.block_k:
-        phases = ceil_div(problem.k, tiling.block_k)
-        depth = phases * tiling.block_k
-        readers = exact_div(threads, tiling.slices)  # of one k
-        multiply_adds = readers * tiling.thread_m * tiling.thread_n * depth
-        rows_read, columns_read = readers * tiling.thread_m, readers * tiling.thread_n
-        if (tensor := tiling.tensor) is not None:
-            warps = exact_div(readers, WARP_SIZE)
-            of_one = multiply_adds_of(tensor.format)
-            tensor_instructions = tensor.products * exact_div(multiply_adds, of_one)
-            rows_read, columns_read = warps * tensor.warp_m, warps * tensor.warp_n
-            multiply_adds = 0
-            if tensor.is_scaled:
-                multiply_adds = readers * tiling.thread_m * tiling.thread_n * phases
-                # stored by each thread, for each float4 of A and for one of B
-                quads_a = blocks * tiling.block_m * tiling.depth // 4
-                staged += [
-                    access("shared", "store", "scales of A", phases * quads_a, 1),
-                    access("shared", "store", "scales of B", phases * 4 * threads, 4),
-                    access("shared", "load", "scales of A", phases * readers * tiling.thread_m, 4),
-                    access("shared", "load", "scales of B", phases * readers * tiling.thread_n, 4),
-                ]
-        tiles_a, tiles_b = blocks * depth * tiling.block_m, blocks * depth * tiling.block_n
-        if tiling.asynchronous:
-            loads_a, loads_b = tiles_a, tiles_b
-        elif not tiling.bulk:
-            staged += [
-                access("shared", "store", "A", tiles_a, tiling.shared_store_a_width),
-                access("shared", "store", "B", tiles_b, tiling.shared_store_b_width),
-            ]
-        staged += [
-            access("shared", "load", "A", depth * rows_read, tiling.shared_load_a_width),
-            access("shared", "load", "B", depth * columns_read, tiling.shared_load_b_width),
-        ]
+        products = _tiled_products(tiling, problem, blocks)
+        reads_a, reads_b = blocks_n, blocks_m  # of each element
+    else:
+        products = _Products(multiply_adds=problem.m * problem.n * problem.k)
+        reads_a = ceil_div(problem.n, tiling.thread_n)
+        reads_b = ceil_div(problem.m, tiling.thread_m)
+    loads_a, loads_b = problem.a_elements * reads_a, problem.b_elements * reads_b
+    if tiling.asynchronous:
+        loads_a, loads_b = products.tiles_a, products.tiles_b
     copies = blocks * ceil_div(problem.k, tiling.block_k or 1) if tiling.bulk else None
-    accesses = [
-        access("global", "load", "A", loads_a, width_a, copies),
-        access("global", "load", "B", loads_b, width_b, copies),
-        access("global", "store", "C", problem.c_elements, width_b),
-        *staged,
-    ]
     return AccessCounts(
         problem=problem,
-        threads=threads,
-        accesses=tuple(accesses),
+        threads=blocks * tiling.threads_per_block,
+        accesses=(
+            _access("global", "load", "A", loads_a, width_a, bulk_copies=copies),
+            _access("global", "load", "B", loads_b, width_b, bulk_copies=copies),
+            _access("global", "store", "C", problem.c_elements, width_b),
+            *products.accesses,
+        ),
         tiling=tiling,
+        multiply_adds=products.multiply_adds,
+        tensor_instructions=products.tensor_instructions,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Products:
+    """Products of a launch, and the accesses to shared memory that bring their operands."""
+
+    multiply_adds: int  # of FP32 units
+    tensor_instructions: int = 0
+    tiles_a: int = 0  # elements of all tiles of A in all phases
+    tiles_b: int = 0
+    accesses: tuple[Access, ...] = ()
+
+
+def _tiled_products(tiling: Tiling, problem: Gemm, blocks: int) -> _Products:
+    """Products of `blocks` blocks whose tiles are in shared memory."""
+    phases = ceil_div(problem.k, tiling.depth)
+    depth = phases * tiling.depth
+    readers = exact_div(blocks * tiling.threads_per_block, tiling.slices)  # threads, of one k
+    multiply_adds = readers * tiling.thread_m * tiling.thread_n * depth
+    rows_read, columns_read = readers * tiling.thread_m, readers * tiling.thread_n
+    tensor_instructions, accesses = 0, list[Access]()
+    if (tensor := tiling.tensor) is not None:
+        warps = exact_div(readers, WARP_SIZE)
+        of_one = multiply_adds_of(tensor.format)
+        tensor_instructions = tensor.products * exact_div(multiply_adds, of_one)
+        rows_read, columns_read = warps * tensor.warp_m, warps * tensor.warp_n
+        multiply_adds = 0
+        if tensor.is_scaled:
+            multiply_adds = readers * tiling.thread_m * tiling.thread_n * phases
+            accesses += _of_scales(tiling, blocks, phases, readers)
+    tiles_a, tiles_b = blocks * depth * tiling.block_m, blocks * depth * tiling.block_n
+    if not (tiling.asynchronous or tiling.bulk):
+        accesses += [
+            _access("shared", "store", "A", tiles_a, tiling.shared_store_a_width),
+            _access("shared", "store", "B", tiles_b, tiling.shared_store_b_width),
+        ]
+    accesses += [
+        _access("shared", "load", "A", depth * rows_read, tiling.shared_load_a_width),
+        _access("shared", "load", "B", depth * columns_read, tiling.shared_load_b_width),
+    ]
+    return _Products(
         multiply_adds=multiply_adds,
         tensor_instructions=tensor_instructions,
+        tiles_a=tiles_a,
+        tiles_b=tiles_b,
+        accesses=tuple(accesses),
+    )
+
+
+def _of_scales(tiling: Tiling, blocks: int, phases: int, readers: int) -> list[Access]:
+    """Accesses to the scales of tiles of A and B, in shared memory."""
+    # each thread stores one for each float4 of A, and for one of B
+    stored_a = phases * (blocks * tiling.block_m * tiling.depth // 4)
+    stored_b = phases * 4 * blocks * tiling.threads_per_block
+    return [
+        _access("shared", "store", "scales of A", stored_a, 1),
+        _access("shared", "store", "scales of B", stored_b, 4),
+        _access("shared", "load", "scales of A", phases * readers * tiling.thread_m, 4),
+        _access("shared", "load", "scales of B", phases * readers * tiling.thread_n, 4),
+    ]
+
+
+def _access(
+    space: Space,
+    operation: Operation,
+    operand: Operand,
+    elements: int,
+    width: int,
+    *,
+    bulk_copies: int | None = None,
+) -> Access:
+    """Access in instructions of `width` floats, or in a number of bulk copies."""
+    return Access(
+        space=space,
+        operation=operation,
+        operand=operand,
+        elements=elements,
+        instructions=exact_div(elements, width) if bulk_copies is None else bulk_copies,
     )
 
 

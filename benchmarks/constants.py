@@ -232,10 +232,14 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         ),
     },
     f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
-    f"{SM_CODE}/l2.c": {"PHASES LN2": _LAYOUT},
+    f"{SM_CODE}/l2.c": {
+        "PHASES LN2": _LAYOUT,
+        "WHOLE_LINE_BYTES": measured(f"{_PROBES} --only tile_16_stores_of_8: 44 to 46, all SMs"),
+    },
     f"{SM_CODE}/l1.c": {"NO_LINE": _LAYOUT},
     f"{SM_CODE}/load_store.h": {
         "ON_THEIR_WAY": measured(f"{_PROBES}: up to 12 of four schedulers"),
+        "BYPASS_CLOCKS": measured("ncu on an H200: a shared wavefront of each copy past L1"),
         "COPY_PLACES": measured(f"{_PROBES}: 24 loads, or 13.4 copies"),
         "MATRIX_CLOCKS": measured(
             "a loop of LDSMs on an H100: x1, x2, x4 take 23, 25, 29, and a wavefront per matrix"
@@ -287,8 +291,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/execution/launch_time.py": {
         "LEAST_APART": fitted("rungs of bulk copies at 8192", "DRIFT")
     },
-    "toolkit/execution/block_plan.py": {
-        "PERIOD POINTS STEPS_AND_SECTORS TIMED_STEPS MANY_WARPS WHOLE_K": technical(
+    "toolkit/execution/representatives.py": {
+        "PERIOD": technical("places of rows in a sector: blocks of each are executed")
+    },
+    "toolkit/execution/rung_plan.py": {
+        "POINTS STEPS_AND_SECTORS TIMED_STEPS MANY_WARPS WHOLE_K": technical(
             "values of K and places of which counts are proved to be alike"
         ),
         "FULL_K_BUDGET ANCHOR_BUDGET ANCHORS APART_BUDGET TOGETHER_BUDGET TOGETHER_K": _ENOUGH,
@@ -344,11 +351,8 @@ UNNAMED: Mapping[tuple[str, str], tuple[str, Evidence]] = {
         measured(f"{_PROBES}: one and two; more were not measured"),
     ),
 }
-# Of toolkit/sass, what executes and disassembles: none of it decides a time or a sector below L1.
-EXECUTION = (
-    *("check", "core", "decode", "disassemble", "faults", "instruction", "lines", "machine"),
-    *("opcodes", "program", "representatives", "space", "tensor_maps", "translate"),
-)
+# Of toolkit/sass, what executes and checks: none of it decides a time or a sector below L1.
+EXECUTION = ("checker", "faults", "machine", "space", "tensor_maps", "translate")
 
 
 def shown(value: Any) -> str:

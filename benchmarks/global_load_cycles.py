@@ -20,9 +20,9 @@ import numpy as np
 
 from analysis.geometry import Geometry
 from toolkit.gpu.context import Gpu
+from toolkit.gpu.gpu_launch import GpuLaunch
 from toolkit.gpu.launch import OnGpu, task_of
 from toolkit.gpu.nvcc import nvcc_version
-from toolkit.launch.launch import Launch
 from validation import recordings
 
 ROUNDS = 2048  # the warps start one after another: long enough for that not to matter
@@ -87,7 +87,7 @@ def at_address(
     gpu: Gpu, width: int, offsets: np.ndarray, zeros: np.ndarray, *, runs: int = 3
 ) -> tuple[float, int]:
     """Clocks per load of one SM, the least of some runs, and where the buffer was in the last."""
-    launch = Launch(
+    launch = GpuLaunch(
         source=SOURCE,
         name="chase.cu",
         kernel="chase",

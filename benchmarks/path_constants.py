@@ -1,11 +1,12 @@
-"""Fit the constants of the paths' estimates on a run of `benchmarks.products --candidates`.
+"""Fit the constants of the paths' estimates on runs of `benchmarks.products --candidates`.
 
-    python -m benchmarks.path_constants RUN.json [--only NAME]...
+    python -m benchmarks.path_constants RUN.json... [--held-out RUN.json] [--only NAME]...
 
-The products with even numbers are fitted, one constant after the other, and the others evaluated:
-the mean error of the estimates of the chosen paths, and how much longer these take than the fastest
-that was timed. What is fitted has both in it. `--only` keeps the other constants as they are, such
-as those of kernels that did not change. No GPU; a minute.
+First the constants come as near to the measured times as they can (Gauss-Newton). Then one after
+the other is changed a little, as long as the sum of squared errors and of the regret of choices
+falls: how much longer the chosen path takes than the fastest that was timed. `--only` keeps the
+other constants as they are. `--held-out` names a run with another seed, on which both are
+evaluated too. No GPU; some minutes.
 """
 
 from __future__ import annotations
@@ -19,19 +20,28 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from analysis.devices import Device, find_device
 from kernels.path_rates import CONSTANTS, Constants
 from kernels.path_times import candidates
 from kernels.product import Product
-from validation.products.law import products
+from validation.products.law import SEED, products
 
-TURNS = 12
-FIRST_STEP, LATER = 0.2, 0.75  # relative change of a constant, and its factor from turn to turn
+TURNS = 3
+FIRST_STEP, LATER = 0.06, 0.6  # relative change of a constant, and its factor from turn to turn
+STEPS = 3  # of Gauss-Newton, each of which changes a constant by a third at most
+DIFFERENCE, LARGEST_STEP = 0.02, 0.35
+LARGE_ERROR = 0.12  # of a logarithm: larger ones count by their size, not by its square
+STIFFNESS = 3e-6  # of the constants, without which two that hardly differ in effect would run away
 NEAR, FAR_WEIGHT = 1.3, 0.2  # candidates that take so much longer than the fastest count less
 MOST_ERROR = 0.5  # of a logarithm: larger ones are no reason to change a constant
 #: Weight of the regret beside squared errors, and by which power of its estimate a candidate counts
 #: in it: the shortest counts most, and one that is estimated 3% longer counts a sixth of it.
 REGRET_WEIGHT, REGRET_POWER = 0.3, 60
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +59,8 @@ class Timed:
 
 def timed(run: dict[str, Any], device: Device) -> Iterator[Timed]:
     """The products of a run. All of their candidates are made once, for their labels."""
-    numbers = {case.name: (n, case.product) for n, case in enumerate(products())}
+    drawn = products(run.get("seed", SEED))
+    numbers = {case.name: (n, case.product) for n, case in enumerate(drawn)}
     for record in run["records"]:
         number, product = numbers[record["name"]]
         labels = [make(product, *rest).label for _, make, rest in candidates(device, product)]
@@ -105,16 +116,62 @@ def changed(
         yield from (replace(constants, **{name: one}) for one in every)
 
 
+def nearest(
+    constants: Constants, cases: Sequence[Timed], device: Device, only: Sequence[str] | None = None
+) -> Constants:
+    """The constants whose estimates are nearest to the measured times."""
+    for _ in range(STEPS):
+        errors, weights = _errors(constants, cases, device)
+        varied = list(changed(constants, 1 - DIFFERENCE, only))
+        columns = [_errors(one, cases, device)[0] - errors for one in varied]
+        slopes = np.stack(columns, axis=1) / -DIFFERENCE
+        weighted = slopes * weights[:, None]
+        stiff = STIFFNESS * len(errors) * np.eye(len(varied))
+        step = np.linalg.solve(weighted.T @ slopes + stiff, -weighted.T @ errors)
+        factors = 1 + np.clip(step, -LARGEST_STEP, LARGEST_STEP)
+        tried = constants
+        for place, factor in enumerate(factors):
+            tried = _legal(list(changed(tried, float(factor), only))[place])
+        if _size(tried, cases, device) >= _size(constants, cases, device):
+            break
+        constants = tried
+    return constants
+
+
+def _legal(constants: Constants) -> Constants:
+    """The constants with last turns that take no longer than whole ones."""
+    first, second, third = (min(one, 1.0) for one in constants.last_turn_shares)
+    return replace(constants, last_turn_shares=(first, second, third))
+
+
+def _errors(constants: Constants, cases: Sequence[Timed], device: Device) -> tuple[Floats, Floats]:
+    """Errors of the estimates' logarithms, and their weights."""
+    errors, weights = [], []
+    for estimate_s, time_s, least_s in _timed_estimates(constants, cases, device):
+        error = log(estimate_s / time_s)
+        near = 1.0 if time_s <= NEAR * least_s else FAR_WEIGHT
+        errors.append(error)
+        weights.append(near * min(1.0, LARGE_ERROR / max(abs(error), 1e-9)))
+    return np.array(errors), np.array(weights)
+
+
+def _size(constants: Constants, cases: Sequence[Timed], device: Device) -> float:
+    """The weighted sum of the errors' squares, of large ones of their sizes."""
+    errors, weights = _errors(constants, cases, device)
+    return float((weights * errors**2).sum())
+
+
 def fitted(cases: Sequence[Timed], device: Device, only: Sequence[str] | None = None) -> Constants:
-    """Each constant is changed up and down, by less from turn to turn."""
-    best, least, step = CONSTANTS, loss(CONSTANTS, cases, device), FIRST_STEP
+    """The nearest constants, each then changed up and down, by less from turn to turn."""
+    best, step = nearest(CONSTANTS, cases, device, only), FIRST_STEP
+    least = loss(best, cases, device)
     count = sum(1 for _ in changed(best, 1.0, only))
     for turn in range(TURNS):
         for n in range(count):
             for factor in (1 + step, 1 / (1 + step)):
-                tried = next(one for i, one in enumerate(changed(best, factor, only)) if i == n)
-                if max(tried.last_turn_shares) > 1:
-                    continue  # a last turn takes no longer than a whole one
+                tried = _legal(
+                    next(one for i, one in enumerate(changed(best, factor, only)) if i == n)
+                )
                 found = loss(tried, cases, device)
                 if found < least:
                     best, least = tried, found
@@ -122,6 +179,17 @@ def fitted(cases: Sequence[Timed], device: Device, only: Sequence[str] | None = 
         step *= LATER
         print(f"turn {turn + 1}: {least:.4f}", file=sys.stderr, flush=True)
     return best
+
+
+def _timed_estimates(
+    constants: Constants, cases: Sequence[Timed], device: Device
+) -> Iterator[tuple[float, float, float]]:
+    """Estimate, measured time and least time of the product, of each candidate that was timed."""
+    for case in cases:
+        found = candidates(device, case.product, constants)
+        for (estimate_s, _, _), time_s in zip(found, case.times_s, strict=True):
+            if time_s is not None:
+                yield estimate_s, time_s, case.least_s
 
 
 def evaluate(constants: Constants, cases: Sequence[Timed], device: Device) -> str:
@@ -146,25 +214,30 @@ def evaluate(constants: Constants, cases: Sequence[Timed], device: Device) -> st
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--held-out", type=Path, help="run that is evaluated only")
     parser.add_argument("--device", default="h200")
     parser.add_argument("--only", action="append", help="constant to fit, instead of all")
     chosen = parser.parse_args()
     device = find_device(chosen.device)
-    cases = list(timed(json.loads(chosen.run.read_text(encoding="utf-8")), device))
-    even = [one for one in cases if one.number % 2 == 0]
-    odd = [one for one in cases if one.number % 2]
-    print("before, odd:", evaluate(CONSTANTS, odd, device), flush=True)
-    best = fitted(even, device, chosen.only)
+
+    def read(run: Path) -> list[Timed]:
+        return list(timed(json.loads(run.read_text(encoding="utf-8")), device))
+
+    cases = [case for run in chosen.runs for case in read(run)]
+    held_out = read(chosen.held_out) if chosen.held_out else []
+    best = fitted(cases, device, chosen.only)
     for name, value in asdict(best).items():
         rounded = tuple(float(f"{one:.3g}") for one in value) if isinstance(value, tuple) else value
         print(f"    {name} = {rounded if isinstance(value, tuple) else f'{value:.3g}'}")
-    print("fitted, even:", evaluate(best, even, device))
-    print("not fitted, odd:", evaluate(best, odd, device))
-    as_predicted = replace(
-        best, any_rates=(sum(best.any_rates) / len(best.any_rates),) * len(best.any_rates)
-    )
-    print("with one factor for all predicted rates, all:", evaluate(as_predicted, cases, device))
+    rates = best.any_rates
+    as_predicted = replace(best, any_rates=(sum(rates) / len(rates),) * len(rates))
+    for name, some in (("fitted", cases), ("held out", held_out)):
+        if not some:
+            continue
+        print(f"{name}, before:", evaluate(CONSTANTS, some, device))
+        print(f"{name}, after:", evaluate(best, some, device))
+        print(f"{name}, one factor for all rates:", evaluate(as_predicted, some, device))
     return 0
 
 

@@ -418,12 +418,8 @@ def main() -> int:
             for error in record["errors"][:3]:
                 print(f"{case.name} {case.product}: {error}", flush=True)
             if chosen.output:
-                chosen.output.write_text(
-                    json.dumps(
-                        {"cublas": bench.blas.version, "device": device.name, "records": records}
-                    ),
-                    encoding="utf-8",
-                )
+                run = {"cublas": bench.blas.version, "device": device.name, "seed": chosen.seed}
+                chosen.output.write_text(json.dumps(run | {"records": records}), encoding="utf-8")
     for record in records:
         ratios = {}
         for protocol in ("back to back", "flushed"):

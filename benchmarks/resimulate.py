@@ -30,7 +30,7 @@ from toolkit.gpu.nvcc import LANGUAGE_OPTIONS
 from toolkit.gpu.sampling import Sampling
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.on_simulator import PYCUDA_FILE, residence, with_simulation
-from toolkit.profiling.plan import Plan, make_plan
+from toolkit.profiling.plan import RunPlan, make_plan
 from toolkit.rungs.matrices import Workload
 from toolkit.store.profile_json import compressed, dumps, load
 from toolkit.store.recorded_runs import recorded_run, ship_model
@@ -97,7 +97,7 @@ def as_it_was(cubin: Kernel, record: Record) -> Kernel:
     return replace(cubin, resources=resources)
 
 
-def plan_of(run: Profile) -> Plan:
+def plan_of(run: Profile) -> RunPlan:
     shapes = tuple(dict.fromkeys(record.shape for record in run.records))
     labels = tuple(dict.fromkeys(record.label for record in run.records))
     chosen = labels if "--variant" in run.command else None

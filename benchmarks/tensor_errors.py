@@ -27,7 +27,7 @@ from typing import NamedTuple
 from analysis.devices import find_device
 from analysis.errors import ToolkitError
 from analysis.timing.predicted import Explanation
-from toolkit.execution.block_plan import Blocks
+from toolkit.execution.representatives import Blocks
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.launch import Execution, launch_geometry
 from validation import recordings

@@ -13,6 +13,7 @@ CHUNK = 8  # k of a slice that any_layout.cu computes at a time, at the end of K
 #: Splits whose sums the last block of a tile adds, and bytes of these. Of more, a second launch
 #: adds them.
 MOST_TICKETED, MOST_TICKETED_BYTES = 16, 128 << 10
+REGISTERS = 65536  # of an SM
 PAD = 4  # floats behind a row of a tile in shared memory, any_layout.cu
 
 
@@ -20,6 +21,19 @@ def _pitch_of_sums(columns: int, is_bulk: bool) -> int:
     """Floats of a row of sums in shared memory, PITCH of results.cuh."""
     together = 1 if is_bulk else 4  # rows of a thread that are neighbours
     return next(n for n in range(columns, columns + 32, 4) if together * n % 32 == 16)
+
+
+def _adding(quads: int, threads: int, blocks: int) -> tuple[int, int]:
+    """Groups of a thread's quads that it adds together, and splits of them on their way at a time.
+
+    They are as many as registers allow: GROUP and AT_ONCE of results.cuh.
+    """
+    registers = min(255, REGISTERS // (threads * blocks))
+    most = 16 if registers == 255 else 8
+    group = most if quads % most == 0 else 12 if quads % 12 == 0 else quads
+    if group < 8:
+        return quads // group, 16 // group
+    return quads // group, 1 if registers < 128 else 3 if group == 12 else 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +58,10 @@ class Tile:
     threads: int = field(init=False)
     shared_bytes: int = field(init=False)
     most_ticketed: int = field(init=False)  #: splits that the last block adds
+    #: How often a thread of it waits for sums of `splits_together` splits, until all of its quads
+    #: have those.
+    groups: int = field(init=False)
+    splits_together: int = field(init=False)
 
     def __post_init__(self) -> None:
         threads = self.bm // self.tm * (self.bn // self.tn) * self.slices
@@ -56,12 +74,22 @@ class Tile:
         object.__setattr__(self, "shared_bytes", max(ring, sums))
         most = MOST_TICKETED_BYTES // (self.bm * self.bn * FLOAT_BYTES)
         object.__setattr__(self, "most_ticketed", min(most, MOST_TICKETED))
+        groups, together = _adding(self.quads, threads, 1 if self.is_bulk else self._resident)
+        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "splits_together", together)
 
     @cached_property
     def defines(self) -> dict[str, int]:
         names: tuple[str, ...] = ("bm", "bn", "tm", "tn", "slices", "stages")
         names += () if self.is_bulk else ("bk", "fenced", "prefetched")
         return {name.upper(): int(getattr(self, name)) for name in names}
+
+    @property
+    def _resident(self) -> int:
+        """Blocks on an SM that the registers are for, BLOCKS of any_layout.cu."""
+        sums = self.tm * self.tn
+        threads = 256 if sums >= 128 else 384 if sums > 64 else 512 if sums == 64 else 768
+        return max(1, threads // self.threads)
 
     @property
     def quads(self) -> int:

@@ -6,11 +6,11 @@ has loop rates of the kernels, and constants that are fitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from analysis.devices import Device
 from analysis.errors import UnavailableError
@@ -23,7 +23,6 @@ from kernels.path_rates import (
     STREAMED_SHARES,
     TIMED_DEVICE,
     Constants,
-    Rate,
 )
 from kernels.path_tiles import ANY_TILES, BULK_TILES, CHUNK, Tile
 from kernels.paths import (
@@ -42,6 +41,7 @@ from kernels.paths import (
     must_pack,
     short_k,
     sliced,
+    splits_of_few_rows,
     streamed,
     streamed_bytes,
 )
@@ -55,7 +55,10 @@ BLOCKS_OF_FEW_ROWS = (0, 1, 2, 3, 4, 6, 9)  # of an SM, that are weighed for few
 LEAST_DEPTH = 64  # of K of a block of few_rows.cu, of which its depth is a multiple
 THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 SHORT_DEPTH = 16  # of a phase of short_k.cu
-SMALL_SPLITS = (1, 2, 3, 4)  # that are weighed where tiles fill half of the SMs or more
+FEW_BLOCKS = 64  # of early_start.cuh: more let the next launch start when their last ones leave
+SUMS_TOGETHER = 16  # splits that a thread of sums.cuh has on their way
+MOST_TURNS_TO_SPLIT = 1.5  # of tiles: with more, splits only add work
+SMALL_SPLITS = (2, 3, 4)  # that are weighed where tiles fill half of the SMs or more
 
 _FIRST = itemgetter(0)
 
@@ -63,16 +66,27 @@ _FIRST = itemgetter(0)
 Candidate = tuple[float, Callable[..., Plan], tuple[Any, ...]]
 
 
-# Facts on a tile that the estimates need: its function and itself, k of a phase, k of which the K
-# of a block without splits is a multiple, blocks that fit on an SM, clocks of a k of 0, 1, 2, ...
-# of these, clocks to add the sums of one split, and one of `last_turn_shares`.
-_Loop = tuple[Callable[..., Plan], Tile, int, int, int, tuple[float, ...], float, float]
-# Clocks of a block beside its loop, those of blocks side by side that nothing hides, and both of a
-# block where an SM is full.
-_Ends = tuple[float, float, float]
-# Rows and columns of a tile, its ends where it stores quads and where it stores single floats,
-# clocks of a k with other blocks beside it, and the rest.
-_Row = tuple[int, int, _Ends, _Ends, float, _Loop]
+class _Loop(NamedTuple):
+    """What estimates know of a tile, for one way in which A, B and C are stored."""
+
+    bm: int
+    bn: int
+    each: float  #: clocks of first copies and last stores that all warps of an SM share
+    least_of_k: float  #: least clocks of a k of a block, on an SM that has been full before
+    of_k: float  #: clocks of a k of a block on a full SM
+    make: Callable[..., Plan]
+    tile: Tile
+    bk: int  #: k of a phase
+    step: int  #: of k: what warps compute of the last phase is a multiple of it
+    resident: int  #: blocks that fit on an SM
+    beside: tuple[float, ...]  #: clocks of a k of 0, 1, 2, ... blocks of an SM
+    of_turn: float  #: those of stores for which blocks side by side wait together
+    of_split: float  #: clocks of a block to leave its sums, and to add those of a block
+    least_of_split: float  #: least clocks that a second split of a tile adds beside the loop
+    least_of_sums: float  #: least clocks of stores, and until the sums of splits are added
+    later: float  #: clocks of a k after the first turn, relative to those in it
+    last_turn_share: float  #: one of `last_turn_shares`
+    drift_k: float  #: K of a block after which half of it counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +98,9 @@ class _Machine:
     lanes: int
     dram: float
     has_bulk: bool
-    any_rows: tuple[_Row, ...]
-    bulk_rows: tuple[_Row, ...]
+    shared_bytes: int
+    #: Of any_layout.cu by how A, B and C are stored, and of sliced.cu by how C is.
+    loops: dict[tuple[bool, ...], tuple[_Loop, ...]]
     #: Rows of a thread of streamed.cu, those of its tile, clocks of a k of a tile on all SMs, and
     #: clocks of a tile on one.
     streams: tuple[tuple[int, int, float, float], ...]
@@ -131,16 +146,11 @@ def candidates(
         _weigh_few_rows(found, machine, product, constants)
     if product.k <= MOST_SHORT_K:
         _weigh_short_k(found, machine, product, constants)
-    memory_s = product.matrix_bytes / machine.dram
-    start_s = constants.launch_s + constants.first_clocks / machine.clock_hz
-    more = _more_clocks(product, constants)
-    bounds = _bounds(machine, product, machine.any_rows, start_s, more, memory_s)
+    packing_s = 0.0
     if machine.has_bulk:
         packing_s = _packing_s(machine, product, constants)
         _weigh_streams(found, machine, product, constants, packing_s)
-        start_s += packing_s
-        bounds += _bounds(machine, product, machine.bulk_rows, start_s, (0.0, 0.0), memory_s)
-    _weigh_tiles(found, machine, product, constants, bounds, memory_s, is_pruned)
+    _weigh_tiles(found, machine, product, constants, packing_s, is_pruned)
     return found
 
 
@@ -170,92 +180,135 @@ def _machine(device: Device, c: Constants) -> _Machine:
         lanes=device.fp32_lanes_per_sm,
         dram=c.dram_share * (device.dram_bytes_per_s or DEFAULT_BANDWIDTH),
         has_bulk=_capability(device) >= OLDEST_OF_BULK,
-        any_rows=_rows(ANY_TILES, any_layout, c, shared_bytes),
-        bulk_rows=_rows(BULK_TILES, sliced, c, shared_bytes),
+        shared_bytes=shared_bytes,
+        loops={},
         streams=tuple(streams),
     )
     _MACHINES[id(device)] = device, c, machine
     return machine
 
 
-def _rows(
-    tiles: tuple[Tile, ...], make: Callable[..., Plan], c: Constants, shared_bytes: int
-) -> tuple[_Row, ...]:
-    is_bulk = make is sliced
-    found: list[_Row] = []
-    for tile, scale in zip(tiles, c.bulk_rates if is_bulk else c.any_rates, strict=True):
-        if tile.shared_bytes > shared_bytes:
-            continue
-        rate = (RATES.get(f"{tile.name} bulk") if is_bulk else None) or RATES[tile.name]
-        elements = tile.bm * tile.bn
-        step = tile.bk if is_bulk else CHUNK * tile.slices
-        beside = tuple(scale * one / tile.bk for one in _beside(rate, tile.threads, c.idle_share))
-        adding = FLOAT_BYTES * elements / c.ticket_bytes_per_clock
-        of_scheduler = ceil_div(rate.blocks * tile.threads, THREADS_OF_A_TURN)
-        share = c.last_turn_shares[min(max(of_scheduler, 2), 4) - 2]
-        loop = make, tile, tile.bk, step, rate.blocks, beside, adding, share
-        by_quads = _ends(tile, rate.blocks, c, by_floats=False)
-        by_floats = _ends(tile, rate.blocks, c, by_floats=True)
-        found.append((tile.bm, tile.bn, by_quads, by_floats, beside[-1] / rate.blocks, loop))
-    return tuple(found)
+def _any_loops(machine: _Machine, product: Product, c: Constants) -> tuple[_Loop, ...]:
+    """The loops of any_layout.cu, for the way in which the matrices of a product are stored."""
+    a_along, b_along = not product.transpose_a, product.transpose_b
+    a_in_quads, b_in_quads, _ = product.in_quads
+    a_in_quads, b_in_quads = a_in_quads and not a_along, b_in_quads and not b_along
+    by_floats = _stores_floats(product)
+    key = a_along, a_in_quads, b_along, b_in_quads, by_floats
+    found = machine.loops.get(key)
+    if found is None:
+        # Rates are predicted for an A along k, by single floats, and a B by four.
+        of_row = c.copy_clocks * ((0.25 if a_in_quads else 1.0) - 1.0) + c.along_clocks * (
+            a_along - 1
+        )
+        of_column = (
+            c.copy_clocks * ((0.25 if b_in_quads else 1.0) - 0.25) + c.along_clocks * b_along
+        )
+        found = machine.loops[key] = tuple(
+            _loop(
+                tile,
+                any_layout,
+                scale,
+                max(0.0, tile.bm * of_row + tile.bn * of_column),
+                by_floats,
+                c,
+                machine.clock_hz,
+            )
+            for tile, scale in zip(ANY_TILES, c.any_rates, strict=True)
+            if tile.shared_bytes <= machine.shared_bytes
+        )
+    return found
 
 
-def _ends(tile: Tile, blocks: int, c: Constants, *, by_floats: bool) -> _Ends:
-    """Clocks of first copies, last stores and sums of slices."""
-    of_element, exposed_of_element = c.store_clocks, c.exposed_store_clocks
-    if by_floats:
-        exposed_of_element += c.exposed_float_clocks
-    if tile.slices > 1:
-        of_element += c.slice_clocks * tile.slices
+def _bulk_loops(machine: _Machine, product: Product, c: Constants) -> tuple[_Loop, ...]:
+    by_floats = _stores_floats(product)
+    found = machine.loops.get((by_floats,))
+    if found is None:
+        found = machine.loops[(by_floats,)] = tuple(
+            _loop(tile, sliced, scale, 0.0, by_floats, c, machine.clock_hz)
+            for tile, scale in zip(BULK_TILES, c.bulk_rates, strict=True)
+            if tile.shared_bytes <= machine.shared_bytes
+        )
+    return found
+
+
+def _stores_floats(product: Product) -> bool:
+    return not product.in_quads[2] or product.n % 4 != 0
+
+
+def _loop(
+    tile: Tile,
+    make: Callable[..., Plan],
+    scale: float,
+    more: float,
+    by_floats: bool,
+    c: Constants,
+    clock_hz: float,
+) -> _Loop:
+    """Facts of a tile, of which a k of a block takes `more` clocks beyond those of its rate."""
+    clocks = (RATES.get(f"{tile.name} bulk") if tile.is_bulk else None) or RATES[tile.name]
+    resident = len(clocks)
+    beside = tuple(scale * one / tile.bk + n * more for n, one in enumerate((0, *clocks)))
+    each, of_turn = _ends(tile, by_floats, c)
+    warps = ceil_div(resident * tile.threads, THREADS_OF_A_TURN)  # of a scheduler
+    of_split = c.split_clocks * tile.bm * tile.bn
+    of_ticket = c.ticket_clocks + tile.groups * c.ticket_wait_clocks + of_turn
+    later = c.later_loop if warps > 2 else 1.0  # blocks that do not begin together
+    return _Loop(
+        bm=tile.bm,
+        bn=tile.bn,
+        each=each,
+        least_of_k=later * min(one / n for n, one in enumerate(beside[1:], 1)),
+        of_k=beside[-1] / resident,
+        make=make,
+        tile=tile,
+        bk=tile.bk,
+        step=tile.bk if tile.is_bulk else CHUNK,
+        resident=resident,
+        beside=beside,
+        of_turn=of_turn,
+        of_split=of_split,
+        least_of_split=each + 2 * of_split,
+        least_of_sums=of_turn + min(of_ticket, (c.sums_launch_s + c.sums_wait_s) * clock_hz),
+        later=later,
+        drift_k=c.drift_k if warps > 2 else inf,
+        last_turn_share=c.last_turn_shares[min(max(warps, 2), 4) - 2],
+    )
+
+
+def _ends(tile: Tile, by_floats: bool, c: Constants) -> tuple[float, float]:
+    """Clocks of a block beside its loop, and those for which blocks wait together for stores."""
     elements = tile.bm * tile.bn
-    each = elements * of_element + (c.bulk_block_clocks if tile.is_bulk else c.block_clocks)
-    exposed = c.fill_clocks + elements * exposed_of_element
-    of_turn = exposed * THREADS_OF_A_TURN / tile.threads
-    return each, of_turn, each + of_turn / blocks
+    each = elements * c.store_clocks + (c.bulk_block_clocks if tile.is_bulk else c.block_clocks)
+    if tile.slices > 1:
+        each += elements * c.slice_clocks * tile.slices
+    exposed = elements * c.exposed_store_clocks
+    if by_floats:
+        exposed += elements * c.exposed_float_clocks
+    return each, exposed * THREADS_OF_A_TURN / tile.threads
 
 
-def _beside(rate: Rate, threads: int, idle_share: float) -> Iterator[float]:
-    """Clocks of a phase of 0, 1, 2, ... blocks of an SM.
-
-    They grow with the warps of the scheduler that has the most: three blocks of two warps take as
-    long as four. `idle_share` of it grows with the warps of all schedulers.
-    """
-    most_warps = [ceil_div(n * threads, THREADS_OF_A_TURN) for n in range(rate.blocks + 1)]
-    yield 0.0
-    for n, warps in enumerate(most_warps[1:]):
-        of_most = (warps - most_warps[1]) / max(1, most_warps[-1] - most_warps[1])
-        of_all = n / max(1, rate.blocks - 1)
-        further = max(of_most, of_most + idle_share * (of_all - of_most))
-        yield rate.alone + further * (rate.together - rate.alone)
-
-
-# The least time, tiles, clocks of a block and of blocks side by side beside their loops, more of
-# a k than predicted, the time before the loop, and the row.
-_Bound = tuple[float, int, float, float, float, float, _Row]
+# The least clocks that a tile can take without splits, where the SM with the most blocks or memory
+# is busy; those before its blocks; of one of these; their number; and the tile's loop.
+_Bound = tuple[float, float, float, int, _Loop]
 
 
 def _bounds(
-    machine: _Machine,
-    product: Product,
-    rows: tuple[_Row, ...],
-    start_s: float,
-    more_of_sides: tuple[float, float],
-    memory_s: float,
+    machine: _Machine, product: Product, c: Constants, packing_s: float, memory: float
 ) -> list[_Bound]:
-    """For each tile the least time that it can take: all SMs are busy, or memory is."""
-    m, n, k, batch = product.m, product.n, product.k, product.batch
-    clock_s = 1.0 / (machine.sms * machine.clock_hz)
-    more_a, more_b = more_of_sides
+    m, n, k, batch, sms = product.m, product.n, product.k, product.batch, machine.sms
+    start = c.launch_s * machine.clock_hz + c.first_clocks
+    of_paths = [(start, _any_loops(machine, product, c))]
+    if machine.has_bulk:
+        of_paths.append((start + packing_s * machine.clock_hz, _bulk_loops(machine, product, c)))
     found: list[_Bound] = []
-    stores_floats = not product.c.in_quads or n % 4 != 0
-    for row in rows:
-        bm, bn, by_quads, by_floats, together, _ = row
-        each, of_turn, of_block = by_floats if stores_floats else by_quads
-        more = bm * more_a + bn * more_b
-        tiles = -(-m // bm) * -(-n // bn) * batch
-        busy_s = tiles * (of_block + k * (together + more)) * clock_s
-        least_s = start_s + (busy_s if busy_s > memory_s else memory_s)
-        found.append((least_s, tiles, each, of_turn, more, start_s, row))
+    for start, loops in of_paths:
+        for loop in loops:
+            tiles = -(-m // loop[0]) * -(-n // loop[1]) * batch
+            of_block = loop[2] + k * loop[3]
+            fullest = loop.of_turn + -(-tiles // sms) * of_block
+            least = start + (fullest if fullest > memory else memory)
+            found.append((least, start, of_block, tiles, loop))
     return found
 
 
@@ -264,78 +317,108 @@ def _weigh_tiles(
     machine: _Machine,
     product: Product,
     c: Constants,
-    bounds: list[_Bound],
-    memory_s: float,
+    packing_s: float,
     is_pruned: bool,
 ) -> None:
-    """Add an estimate for each tile and number of splits, of the quickest loops first.
+    """Add an estimate for each tile, of the quickest loops first, and then with splits."""
+    k, sms, clock_hz = product.k, machine.sms, machine.clock_hz
+    memory = product.matrix_bytes / machine.dram * clock_hz
+    bounds = _bounds(machine, product, c, packing_s, memory)
+    late_start = c.late_start_s * clock_hz
+    best = inf
+    if is_pruned:
+        bounds.sort(key=_FIRST)
+        best = min(map(_FIRST, found), default=inf) * clock_hz
+    for least, start, _, tiles, loop in bounds:
+        if least >= best:
+            break
+        step, bk = loop.step, loop.bk
+        depth, whole = -(-k // step) * step, -(-k // bk) * bk
+        clocks = _clocks_of_turns(loop, loop.each, sms, tiles, depth, whole, c)
+        clocks = start + (clocks if clocks > memory else memory)
+        if tiles > FEW_BLOCKS:
+            clocks += late_start
+        if clocks < best:
+            found.append((clocks / clock_hz, loop.make, (loop.tile, 1)))
+            best = clocks if is_pruned else best
+    for bound in bounds:
+        _, start, of_block, tiles, loop = bound
+        least = start + tiles * (of_block + loop.least_of_split) / sms + loop.least_of_sums
+        if least < best and tiles <= MOST_TURNS_TO_SPLIT * sms * loop.resident:
+            best = _weigh_splits(found, machine, c, k, bound, memory, best, is_pruned)
+
+
+def _weigh_splits(
+    found: list[Candidate],
+    machine: _Machine,
+    c: Constants,
+    k: int,
+    bound: _Bound,
+    memory: float,
+    best: float,
+    is_pruned: bool,
+) -> float:
+    """Add an estimate for each number of splits of a tile; return the shortest so far."""
+    sms, clock_hz = machine.sms, machine.clock_hz
+    _, start, _, tiles, loop = bound
+    tile, bk, of_k = loop.tile, loop.bk, loop.least_of_k
+    phases, each = -(-k // bk), loop.each + loop.of_split
+    least = start + loop.least_of_sums
+    for splits in _splits(tiles, sms, sms * loop.resident, phases, tile.most_ticketed):
+        blocks, depth = tiles * splits, -(-phases // splits) * bk
+        if least + -(-blocks // sms) * (each + depth * of_k) >= best:
+            continue  # the SM with the most blocks takes too long, even at its highest rate
+        clocks = _clocks_of_turns(loop, each, sms, blocks, depth, depth, c)
+        second = c.late_start_s * clock_hz if blocks > FEW_BLOCKS else 0.0
+        if splits <= tile.most_ticketed:
+            waits = tile.groups * -(-splits // tile.splits_together)
+            clocks += c.ticket_clocks + waits * c.ticket_wait_clocks + loop.of_turn
+        else:
+            waits = -(-splits // SUMS_TOGETHER)
+            second += (c.sums_launch_s + waits * c.sums_wait_s) * clock_hz
+        clocks = start + second + (clocks if clocks > memory else memory)
+        if clocks < best:
+            found.append((clocks / clock_hz, loop.make, (tile, splits)))
+            best = clocks if is_pruned else best
+    return best
+
+
+def _clocks_of_turns(
+    loop: _Loop, each: float, sms: int, blocks: int, depth: int, whole: int, c: Constants
+) -> float:
+    """Clocks of `blocks` blocks, whose warps compute `depth` of k in phases of `whole` of k.
 
     Blocks of an SM share its time. The SMs run turns of as many blocks as fit, and a last one of
     fewer, which some SMs have more of than others: those that were ready first.
     """
-    k, sms, clock_s = product.k, machine.sms, 1.0 / machine.clock_hz
-    best = min(map(_FIRST, found), default=inf) if is_pruned else inf
-    if is_pruned:
-        bounds.sort(key=_FIRST)
-    for least_s, tiles, each, of_turn, more, start_s, row in bounds:
-        if least_s >= best:
-            break
-        of_k, loop = row[-2:]
-        make, tile, bk, step, resident, beside, adding, share = loop
-        of_k += more
-        most_ticketed = tile.most_ticketed
-        slots, phases = sms * resident, -(-k // bk)
-        for splits in (
-            _splits(tiles, sms, slots, phases, most_ticketed) if tiles < 4 * slots else (1,)
-        ):
-            blocks, second_s = tiles * splits, 0.0
-            if splits == 1:
-                depth, clocks = -(-k // step) * step, 0.0
-            elif splits <= most_ticketed:
-                depth, clocks = -(-phases // splits) * bk, c.ticket_clocks + splits * adding
-            else:
-                depth, clocks = -(-phases // splits) * bk, 0.0
-                second_s = c.sums_launch_s
-                if least_s + second_s >= best:
-                    continue
-            turns, rest = divmod(blocks, slots)
-            clocks += turns * (of_turn + resident * (each + depth * of_k))
-            if rest:
-                together = -(-rest // sms)
-                of_last = beside[together] + together * more
-                if turns:
-                    of_last += share / turns * (resident * of_k - of_last)
-                clocks += of_turn + together * each + depth * of_last
-            busy_s = clocks * clock_s
-            seconds = start_s + second_s + (busy_s if busy_s > memory_s else memory_s)
-            if seconds < best:
-                found.append((seconds, make, (tile, splits)))
-                best = seconds if is_pruned else best
-
-
-def _more_clocks(product: Product, c: Constants) -> tuple[float, float]:
-    """Clocks per k and row of A, and column of B, beyond those of the rates.
-
-    They are predicted for an A along k, by single floats, and a B by four.
-    """
-    a_along, b_along = not product.transpose_a, product.transpose_b
-    a_copies = 0.25 if not a_along and product.a.in_quads else 1.0
-    b_copies = 0.25 if not b_along and product.b.in_quads else 1.0
-    return (
-        c.copy_clocks * (a_copies - 1.0) + c.along_clocks * (a_along - 1),
-        c.copy_clocks * (b_copies - 0.25) + c.along_clocks * b_along,
-    )
+    slots = sms * loop.resident
+    turns, rest = blocks // slots, blocks % slots
+    together = -(-rest // sms)
+    of_last = loop.beside[together]
+    if turns == 0:
+        alone, shared = whole * loop.beside[1], depth * of_last
+        return loop.of_turn + together * each + (shared if shared > alone else alone)
+    of_full = depth * loop.resident * loop.of_k
+    of_turns = loop.resident * turns * each + of_full * (1.0 + loop.later * (turns - 1))
+    if rest == 0:
+        return of_turns + turns * loop.of_turn
+    share = loop.last_turn_share / (turns * (1.0 + depth / loop.drift_k))
+    of_last = depth * of_last + share * (of_full - depth * of_last)
+    of_turns += (turns + 1) * loop.of_turn
+    return of_turns + together * each + loop.later * of_last
 
 
 def _splits(tiles: int, sms: int, slots: int, phases: int, most_ticketed: int) -> list[int]:
-    """Numbers of splits that are weighed: those that fill the SMs, and small ones."""
+    """Numbers of splits that are weighed: small ones, and those that fill the SMs."""
     most = min(phases, MOST_SPLITS)
-    numbers = [one for one in SMALL_SPLITS if one <= most] if 2 * tiles >= sms else [1]
+    numbers = [*SMALL_SPLITS[: most - 1]] if 2 * tiles >= sms else []
+    last = numbers[-1] if numbers else 1
     for blocks in (sms, slots, 2 * slots):
         splits = min(blocks // tiles, most)
-        if splits > numbers[-1]:
+        if splits > last:
             numbers.append(splits)
-    if numbers[-1] > most_ticketed and most_ticketed not in numbers:
+            last = splits
+    if last > most_ticketed and most_ticketed not in numbers:
         numbers.append(most_ticketed)
     return numbers
 
@@ -366,44 +449,54 @@ def _weigh_streams(
             clocks += c.worker_clocks + c.sum_of_worker_clocks * workers / shared
         busy_s = clocks / machine.clock_hz
         seconds = c.launch_s + packing_s + (busy_s if busy_s > memory_s else memory_s)
+        if tiles > FEW_BLOCKS:
+            seconds += c.late_start_s
         found.append((seconds, streamed, (rows, workers)))
 
 
 def _weigh_few_rows(
     found: list[Candidate], machine: _Machine, product: Product, c: Constants
 ) -> None:
-    turned = product.n < product.m
+    k, sms, turned = product.k, machine.sms, product.n < product.m
+    few, many = (product.n, product.m) if turned else (product.m, product.n)
     along_k = (not product.transpose_a) if turned else product.transpose_b
-    is_in_quads = (product.a if turned else product.b).in_quads
+    is_in_quads = product.in_quads[0 if turned else 1]
     columns = COLUMNS_OF_FEW_ROWS[along_k]
-    rows = next(n for n in ROWS_OF_FEW_ROWS if n >= min(product.m, product.n))
+    rows = next(n for n in ROWS_OF_FEW_ROWS if n >= few)
     loads, k_of_chunk = loads_of_few_rows(rows, along_k, is_in_quads), depth_of_few_rows(rows)
-    groups = ceil_div(max(product.m, product.n), columns) * product.batch
-    numbers = set()
-    for blocks_of_sm in BLOCKS_OF_FEW_ROWS:
-        most = min(ceil_div(product.k, 2 * LEAST_DEPTH), MOST_SPLITS_OF_FEW_ROWS)
-        splits = max(1, min(blocks_of_sm * machine.sms // groups, most))
-        depth = ceil_div(ceil_div(product.k, splits), LEAST_DEPTH) * LEAST_DEPTH
-        numbers.add((ceil_div(product.k, depth), depth))
-    for splits, depth in numbers:
-        blocks = groups * splits
-        together = min(2 if rows > 4 else 3, ceil_div(blocks, machine.sms))
-        rounds = ceil_div(blocks, machine.sms * together)
-        width = min(columns, max(product.m, product.n))
-        size = width * min(depth, product.k) * FLOAT_BYTES
-        waiting = ceil_div(min(depth, product.k), k_of_chunk) * c.few_chunk_clocks
-        waiting += ceil_div(min(depth, product.k), loads) * c.few_read_clocks
-        reading = max(waiting, size * together / c.few_sm_bytes_per_clock)
-        adding = together * columns * depth * rows / machine.lanes / c.few_share_of_peak
-        clocks = rounds * (
-            c.few_clocks[along_k] + c.few_row_clocks[along_k] * rows + max(reading, adding)
-        )
+    added_together, resident = splits_of_few_rows(rows, columns), 2 if rows > 4 else 3
+    groups = -(-many // columns) * product.batch
+    memory = product.matrix_bytes / machine.dram * machine.clock_hz
+    start, of_rows = c.few_clocks[along_k], c.few_row_clocks[along_k] * rows
+    reading_of_k = FLOAT_BYTES * min(columns, many) / c.few_sm_bytes_per_clock
+    adding_of_k = columns * rows / machine.lanes / c.few_share_of_peak
+    for splits, depth in _depths_of_few_rows(k, groups, sms):
+        blocks, k_of_block = groups * splits, min(depth, k)
+        together = min(resident, -(-blocks // sms))
+        waiting = -(-k_of_block // k_of_chunk) * c.few_chunk_clocks
+        waiting += -(-k_of_block // loads) * c.few_read_clocks
+        reading, adding = together * k_of_block * reading_of_k, together * depth * adding_of_k
+        rounds = -(-blocks // (sms * together))
+        clocks = (start + of_rows * (1.0 + c.few_beside * (together - 1))) * rounds
         if splits > 1:
-            sums = splits * FLOAT_BYTES * columns * rows
-            clocks += c.ticket_clocks + sums / c.ticket_bytes_per_clock
-        busy_s = clocks / machine.clock_hz
-        seconds = max(busy_s, product.matrix_bytes / machine.dram) + c.few_exposed * busy_s
-        found.append((c.launch_s + seconds, few_rows, (splits, depth)))
+            clocks += c.few_ticket_clocks + -(-splits // added_together) * c.ticket_wait_clocks
+        parts = rounds * waiting, rounds * reading, rounds * adding, memory
+        clocks += sum(part**c.few_power for part in parts) ** (1.0 / c.few_power)
+        seconds = c.launch_s + clocks / machine.clock_hz
+        if blocks > FEW_BLOCKS:
+            seconds += c.late_start_s
+        found.append((seconds, few_rows, (splits, depth)))
+
+
+def _depths_of_few_rows(k: int, groups: int, sms: int) -> set[tuple[int, int]]:
+    """Numbers of splits of few_rows.cu that are weighed, each with its K."""
+    most = min(-(-k // (2 * LEAST_DEPTH)), MOST_SPLITS_OF_FEW_ROWS)
+    found = set()
+    for blocks_of_sm in BLOCKS_OF_FEW_ROWS:
+        splits = max(1, min(blocks_of_sm * sms // groups, most))
+        depth = -(-k // (splits * LEAST_DEPTH)) * LEAST_DEPTH
+        found.add((-(-k // depth), depth))
+    return found
 
 
 def _weigh_short_k(
@@ -418,8 +511,11 @@ def _weigh_short_k(
         most = 3 if elements > 8 else 4 if elements > 2 else 6  # on an SM, by registers
         together = min(most, ceil_div(blocks, machine.sms))
         rounds = blocks / (machine.sms * together) if blocks > machine.sms * most else 1.0
-        work = together * bm * bn * SHORT_DEPTH / machine.lanes / c.short_share_of_peak
-        clocks = c.short_clocks + phases * (c.short_phase_clocks + work)
+        work = bm * bn / machine.lanes + (bm + bn) * c.short_load_clocks
+        clocks = phases * (c.short_phase_clocks + together * SHORT_DEPTH * work)
         clocks += together * c.short_store_clocks * bm * bn
-        seconds = c.launch_s + max(rounds * clocks / machine.clock_hz, floor_s)
+        busy_s = max(rounds * clocks / machine.clock_hz, floor_s)
+        seconds = c.launch_s + c.short_clocks / machine.clock_hz + busy_s
+        if blocks > FEW_BLOCKS:
+            seconds += c.late_start_s
         found.append((seconds, short_k, (rows, columns)))

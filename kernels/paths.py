@@ -27,7 +27,7 @@ FOLDERS = "products", "split_products", "sgemm"  # of kernels, in the order of a
 _INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 
 COLUMNS_OF_FEW_ROWS = {True: 32, False: 128}  # of a block, by whether B is stored along k
-MOST_ROWS = 8  # of few_rows.cu
+MOST_ROWS, THREADS_OF_FEW_ROWS = 8, 256  # of few_rows.cu
 ROWS_OF_FEW_ROWS = (1, 2, 4, 8)
 MOST_SHORT_K = 96  # beyond it short_k.cu is not considered
 PACK_TILE = 64
@@ -118,12 +118,12 @@ def source_of(file: str) -> str:
 def any_layout(product: Product, tile: Tile, splits: int) -> Plan:
     """Tiles of matrices that are stored in any way; `splits` blocks share each by k."""
     _check_splits(product, splits, tile.bk)
-    a, b = product.a, product.b
+    a_in_quads, b_in_quads, _ = product.in_quads
     defines = tile.defines | {
         "A_ALONG_K": int(not product.transpose_a),
         "B_ALONG_K": int(product.transpose_b),
-        "A_QUADS": int(product.transpose_a and a.in_quads),
-        "B_QUADS": int(not product.transpose_b and b.in_quads),
+        "A_QUADS": int(product.transpose_a and a_in_quads),
+        "B_QUADS": int(not product.transpose_b and b_in_quads),
     }
     tiles = ceil_div(product.m, tile.bm) * ceil_div(product.n, tile.bn)
     by_ticket, tickets, size = _split_workspace(product, tile, tiles * product.batch, splits)
@@ -223,6 +223,13 @@ def depth_of_few_rows(rows: int) -> int:
     return 2048 // rows if rows < 8 else 512
 
 
+def splits_of_few_rows(rows: int, columns: int) -> int:
+    """Splits whose sums the last block of few_rows.cu has on their way at a time."""
+    values = rows * columns
+    groups, passes = max(1, THREADS_OF_FEW_ROWS // values), ceil_div(values, THREADS_OF_FEW_ROWS)
+    return groups * ((4 if rows == 4 else 16) // passes)
+
+
 def few_rows(product: Product, splits: int, depth: int) -> Plan:
     """At most 8 rows or columns of C; `splits` blocks, each with `depth` of K, share columns."""
     if splits != ceil_div(product.k, depth):
@@ -233,19 +240,18 @@ def few_rows(product: Product, splits: int, depth: int) -> Plan:
     turned = product.n < product.m  # a few columns of C are a few rows of its transpose
     if turned:
         rows, columns = product.n, product.m
-        small, large, along_k = product.b, product.a, not product.transpose_a
+        pitch, is_in_quads, along_k = product.lda, product.in_quads[0], not product.transpose_a
         small_row, small_k = (product.ldb, 1) if product.transpose_b else (1, product.ldb)
         c_row, c_column = 1, product.ldc
         operands = (Pointer("B"), Pointer("A"))
         strides = (product.stride_b, product.stride_a, product.stride_c)
     else:
         rows, columns = product.m, product.n
-        small, large, along_k = product.a, product.b, product.transpose_b
+        pitch, is_in_quads, along_k = product.ldb, product.in_quads[1], product.transpose_b
         small_row, small_k = (1, product.lda) if product.transpose_a else (product.lda, 1)
         c_row, c_column = product.ldc, 1
         operands = (Pointer("A"), Pointer("B"))
         strides = (product.stride_a, product.stride_b, product.stride_c)
-    del small
     most = next(n for n in ROWS_OF_FEW_ROWS if n >= rows)
     blocks, tickets, sums = ceil_div(columns, COLUMNS_OF_FEW_ROWS[along_k]), 0, 0
     if splits > 1:
@@ -254,14 +260,14 @@ def few_rows(product: Product, splits: int, depth: int) -> Plan:
     launch = PathLaunch(
         file="few_rows.cu",
         entry="sgemm_few_rows",
-        defines={"ROWS": most, "B_ALONG_K": int(along_k), "QUADS": int(large.in_quads)},
+        defines={"ROWS": most, "B_ALONG_K": int(along_k), "QUADS": int(is_in_quads)},
         grid=(blocks, splits, product.batch),
-        block=256,
+        block=THREADS_OF_FEW_ROWS,
         dynamic_shared_bytes=0,
         waits_itself=True,
         arguments=(
             *(*operands, Pointer("C")),
-            *map(np.int32, (rows, columns, product.k, small_row, small_k, large.pitch)),
+            *map(np.int32, (rows, columns, product.k, small_row, small_k, pitch)),
             *map(np.int32, (c_row, c_column)),
             *map(np.int64, strides),
             *FACTORS,
@@ -317,10 +323,8 @@ class _Packed:
 
 def must_pack(product: Product) -> tuple[bool, bool]:
     """Return for A and for B: true if it must be copied for bulk copies to read it."""
-    return (
-        product.transpose_a or not product.a.in_quads,
-        product.transpose_b or not product.b.in_quads,
-    )
+    a_in_quads, b_in_quads, _ = product.in_quads
+    return product.transpose_a or not a_in_quads, product.transpose_b or not b_in_quads
 
 
 def _packed(product: Product, begin: int) -> _Packed:

@@ -20,12 +20,6 @@ class Matrix:
     rows: int  #: of the stored matrix
     columns: int  #: of the stored matrix
     pitch: int  #: floats from one stored row to the next
-    alignment: int = QUAD_BYTES  #: of the first element, in bytes
-
-    @property
-    def in_quads(self) -> bool:
-        """True if each stored row begins on 16 bytes."""
-        return self.pitch * FLOAT_BYTES % QUAD_BYTES == 0 and self.alignment % QUAD_BYTES == 0
 
     @property
     def span(self) -> int:
@@ -109,16 +103,26 @@ class Product:
     @cached_property
     def a(self) -> Matrix:
         rows, columns = (self.k, self.m) if self.transpose_a else (self.m, self.k)
-        return self._matrix(rows, columns, self.lda, self.stride_a, self.alignments[0])
+        return Matrix(rows=rows, columns=columns, pitch=self.lda)
 
     @cached_property
     def b(self) -> Matrix:
         rows, columns = (self.n, self.k) if self.transpose_b else (self.k, self.n)
-        return self._matrix(rows, columns, self.ldb, self.stride_b, self.alignments[1])
+        return Matrix(rows=rows, columns=columns, pitch=self.ldb)
 
     @cached_property
     def c(self) -> Matrix:
-        return self._matrix(self.m, self.n, self.ldc, self.stride_c, self.alignments[2])
+        return Matrix(rows=self.m, columns=self.n, pitch=self.ldc)
+
+    @cached_property
+    def in_quads(self) -> tuple[bool, bool, bool]:
+        """Of A, B and C: true if each stored row of all of its matrices begins on 16 bytes."""
+        of_a, of_b, of_c = self.alignments
+        return (
+            self._in_quads(self.lda, self.stride_a, of_a),
+            self._in_quads(self.ldb, self.stride_b, of_b),
+            self._in_quads(self.ldc, self.stride_c, of_c),
+        )
 
     @property
     def multiply_adds(self) -> int:
@@ -144,7 +148,6 @@ class Product:
         )
         return FLOAT_BYTES * sum((self.batch - 1) * stride + span for span, stride in spans)
 
-    def _matrix(self, rows: int, columns: int, pitch: int, stride: int, alignment: int) -> Matrix:
-        if self.batch > 1 and stride * FLOAT_BYTES % QUAD_BYTES:
-            alignment = FLOAT_BYTES  # of some matrix of the batch
-        return Matrix(rows=rows, columns=columns, pitch=pitch, alignment=alignment)
+    def _in_quads(self, pitch: int, stride: int, alignment: int) -> bool:
+        floats = pitch if self.batch == 1 else pitch | stride
+        return (floats * FLOAT_BYTES | alignment) % QUAD_BYTES == 0

@@ -234,8 +234,8 @@ def _pass_defines(product: Product, sms: int) -> dict[str, int]:
     while row_warps < MOST_ROW_WARPS and product.k > row_warps * USUAL_ROW_QUADS * WARP_COLUMNS:
         row_warps *= 2
     defines = {
-        "A_QUADS": int(product.a.in_quads),
-        "B_QUADS": int(product.b.in_quads),
+        "A_QUADS": int(product.in_quads[0]),
+        "B_QUADS": int(product.in_quads[1]),
         "ROW_WARPS": row_warps,
         "ROW_QUADS": min(MOST_ROW_QUADS, ceil_div(product.k, row_warps * WARP_COLUMNS)),
     }
@@ -297,7 +297,7 @@ LEAST_K = 128  # a short sum is less accurate than in float32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constants:
+class SplitConstants:
     """Fitted on an H200: squares of 1,024, 2,048 and 4,096. Clocks are of 1,980 MHz."""
 
     pass_s: float = 4.0e-6  # of the first pass
@@ -307,7 +307,7 @@ class Constants:
     worth: float = 0.97  # of float32's time, of which fp32x must take less
 
 
-CONSTANTS = Constants()
+CONSTANTS = SplitConstants()
 TILE_CLOCKS = {NARROW: 2500.0, SQUARE: 4000.0, WIDE: 6000.0}  # around the steps of a tile
 STEP_CLOCKS = {NARROW: 1250.0, SQUARE: 2080.0, WIDE: 4000.0}  # of 64 of K
 SHARE_CLOCKS = 3000.0  # to store the sums of a share, and to see who ends last

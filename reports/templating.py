@@ -16,7 +16,8 @@ def unbroken(sentence: str) -> str:
 
 
 @cache
-def template(name: str) -> Template:
+def _environment() -> Environment:
+    """What all templates share, so that those which others import are compiled once."""
     environment = Environment(
         loader=PackageLoader("reports"),
         autoescape=True,  # for every name; jinja2's select_autoescape would skip ".j2"
@@ -25,4 +26,8 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
     )
     environment.filters["unbroken"] = unbroken
-    return environment.get_template(name)
+    return environment
+
+
+def template(name: str) -> Template:
+    return _environment().get_template(name)

@@ -24,6 +24,7 @@ from tests.machines import gpu, machine, silicon
 from tests.reports.browsing import window
 from toolkit.gpu.environment import commit
 from toolkit.launch.host_resources import available_cores
+from toolkit.launch.process_memory import set_up_memory
 
 __all__ = ["gpu", "machine", "silicon", "window"]  # one of each for all files of tests
 
@@ -65,6 +66,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     sampling.RUNS_EXHAUSTIVE = is_asked_for("exhaustive", config)
+    set_up_memory()
     if not hasattr(config, "workerinput"):  # workers inherit the environment
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the cores are busy with other tests
         os.environ.setdefault("GEMM_LADDER_COMMIT", commit() or "")  # each profile asks for it

@@ -27,7 +27,7 @@ def predicted(time_s, **more):
     values = {
         "time_s": time_s, "cycles": 1.0, "clock_hz": 1e9, "launch_s": 0.0,
         "flop_per_s": 1 / time_s, "l2": "dirty", "limiter": "issue", "limiter_share": 0.5,
-        "next_limiter": "FP32", "next_share": 0.4, "bounds": (), "gap": (), "constants": "c",
+        "next_limiter": "FP32", "next_share": 0.4, "bounds": (), "constants": "c",
         "basis": "b", "is_fitted": False,
     }  # fmt: skip
     return Predicted(**(values | more))

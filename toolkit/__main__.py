@@ -1,5 +1,6 @@
 """`python -m toolkit`, and the command `gemm-ladder`."""
 
+import gc
 import os
 import signal
 import sys
@@ -56,6 +57,9 @@ def main() -> None:
     try:
         if hidden := _hidden():
             sys.exit(f"error: {hidden}")
+        from toolkit.launch.process_memory import set_up_memory
+
+        set_up_memory()
         if COMPILING.intersection(sys.argv[1:2]) and "--watch" not in sys.argv:
             from toolkit.machine_code.compiler_process import start_compiler
 
@@ -71,6 +75,7 @@ def main() -> None:
         _handle(signal.SIG_IGN, "SIGINT")
         if _interrupts:
             _leave(sys.exc_info()[1])
+        gc.freeze()  # the process ends: no cycle needs to be found
 
 
 def _command_line() -> Callable[[], None]:

@@ -5,10 +5,20 @@ The difference has two parts: the clock that the GPU held, and an unexplained re
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import fsum
 
 from analysis.records.profile import GpuState, Measured
-from analysis.timing.predicted import Cause, GapStep, Predicted
+from analysis.timing.predicted import GapCause, Predicted
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapStep:
+    """A step from the predicted to the measured time; below 0 if it makes the time shorter."""
+
+    name: GapCause
+    time_s: float
+    detail: str
 
 
 def are_comparable(predicted: Predicted, measured: Measured) -> bool:
@@ -43,7 +53,7 @@ def steps_to_measured(predicted: Predicted, measured: Measured) -> tuple[GapStep
     return (
         *steps,
         GapStep(
-            name=Cause.REMAINDER,
+            name=GapCause.REMAINDER,
             time_s=rest,
             detail="not explained by the model: the measured median minus all steps above",
         ),
@@ -57,7 +67,7 @@ def _clock_step(predicted: Predicted, measured: Measured) -> list[GapStep]:
     share = predicted.clock_hz / held_hz - 1
     return [
         GapStep(
-            name=Cause.HELD_CLOCK,
+            name=GapCause.HELD_CLOCK,
             time_s=(predicted.time_s - predicted.launch_s) * share,
             detail=(
                 f"{held_hz / 1e6:.0f} MHz before and after the samples, on average; the "

@@ -3,10 +3,9 @@
 The reason is the part of the predicted time that changed the most (`Predicted.costs`): all parts of
 a time add up to it, and so do their changes to the change of the time.
 
-Predictions of earlier versions have bounds and steps of a gap instead. There, the reason is the
-lower bound on time that changed the most, each change weighed by the bound itself, and only if that
-was the highest bound: a resource that does not limit saves no time. Else it is the step of the gap
-from nominal peak that changed the most.
+If one of the times is not explained by parts, the reason is the lower bound on time that changed
+the most, each change weighed by the bound itself, and only if that was the highest bound: a
+resource that does not limit saves no time.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Counted, Record, Simulated
 from analysis.roofline import LevelName
-from analysis.timing.predicted import Cause, Effect, Resource
+from analysis.timing.predicted import Effect, Resource
 
 Quantity = Literal[
     "time",
@@ -47,7 +46,7 @@ QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
     }
 )
 # The same for parts of the time; the others have no quantity that both rungs count.
-QUANTITY_OF_STEP: Mapping[str, Quantity] = MappingProxyType(
+QUANTITY_OF_PART: Mapping[str, Quantity] = MappingProxyType(
     {
         Effect.IDLE_SMS: "busy SMs",
         Effect.OTHER_INSTRUCTIONS: "warp instructions",
@@ -57,8 +56,6 @@ QUANTITY_OF_STEP: Mapping[str, Quantity] = MappingProxyType(
         Effect.UNCOALESCED: "L1 sectors",
         Effect.L2_BANDWIDTH: "L2 bytes",
         Effect.DRAM_BANDWIDTH: "DRAM bytes",
-        Cause.IDLE_SMS: "busy SMs",
-        Cause.INSTRUCTIONS: "warp instructions",
     }
 )
 _OF_LEVEL: Mapping[LevelName, Quantity] = MappingProxyType(
@@ -76,7 +73,7 @@ _SHARED_BY_ALL = (
     Resource.DRAM,
 )  # each SM has the other resources for itself
 
-Basis = Literal["predicted parts", "predicted bounds", "predicted steps"]
+Basis = Literal["predicted parts", "predicted bounds"]
 End = Literal["before", "after"]
 
 
@@ -115,19 +112,18 @@ class Change:
 class Weight:
     """The time that one resource alone needs, in both rungs, and the quantity that it is for.
 
-    Of a part of the time, it is what `resource` costs; of a step of a gap, what it adds to those
-    named before it.
+    If it is a part of the time, it is what the effect `resource` costs.
     """
 
     resource: str
     quantity: Quantity | None
     time_s: Ends
-    is_step: bool = False
+    is_part: bool = False
 
     @property
     def is_of_each_sm(self) -> bool:
         """True if an SM without a block leaves a part of the resource unused."""
-        return not self.is_step and self.resource not in _SHARED_BY_ALL
+        return not self.is_part and self.resource not in _SHARED_BY_ALL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,26 +189,24 @@ def step(before: Record, after: Record) -> Step:
     )
     if not found.is_worth_a_reason:
         return found
-    if parts:
-        return _by_parts(found, parts, "predicted parts")
-    return _by_bounds(found, _steps(before, after))
+    return _by_parts(found) if parts else _by_bounds(found)
 
 
-def _by_parts(found: Step, parts: tuple[Weight, ...], basis: Basis) -> Step:
+def _by_parts(found: Step) -> Step:
     """The step with its reason: the part that changed the most."""
     high, low = _ends_of(found)
-    reason = _largest_step(parts, high)
-    price = _largest_step(parts, low) if reason else None
-    return replace(found, weights=parts, basis=basis, reason=reason, price=price)
+    reason = _largest_part(found.weights, high)
+    price = _largest_part(found.weights, low) if reason else None
+    return replace(found, reason=reason, price=price)
 
 
-def _by_bounds(found: Step, steps: tuple[Weight, ...]) -> Step:
-    """The step with its reason: by its bounds, or else by the steps of the gap."""
+def _by_bounds(found: Step) -> Step:
+    """The step with its reason by bounds, if there is one."""
     high, low = _ends_of(found)
     reason = _largest(found.weights, high)
     if reason and _at(reason, high) == max(_at(one, high) for one in found.weights):
         return replace(found, reason=reason, price=_largest(found.weights, low))
-    return _by_parts(found, steps, "predicted steps") if steps else found
+    return found
 
 
 def _ends_of(found: Step) -> tuple[End, End]:
@@ -236,10 +230,10 @@ def _largest(weights: tuple[Weight, ...], high: End) -> Weight | None:
     return max(changed, key=lambda one: _excess(one, high) * _at(one, high), default=None)
 
 
-def _largest_step(steps: tuple[Weight, ...], high: End) -> Weight | None:
-    """The step that changed the most, if the change is a relevant part of the time."""
-    most = max(steps, key=lambda one: _excess(one, high))
-    time_s = sum(one.time_s.before for one in steps)
+def _largest_part(parts: tuple[Weight, ...], high: End) -> Weight | None:
+    """The part that changed the most, if the change is a relevant part of the time."""
+    most = max(parts, key=lambda one: _excess(one, high))
+    time_s = sum(one.time_s.before for one in parts)
     return most if _excess(most, high) > NEGLIGIBLE_CHANGE * time_s else None
 
 
@@ -316,17 +310,7 @@ def _parts(before: Record, after: Record) -> tuple[Weight, ...]:
     ours, theirs = before.trusted_prediction, after.trusted_prediction
     if ours is None or theirs is None or not (ours.costs and theirs.costs):
         return ()
-    return _weights(ours.parts, theirs.parts, QUANTITY_OF_STEP, is_step=True)
-
-
-def _steps(before: Record, after: Record) -> tuple[Weight, ...]:
-    """A weight per step of the gap of both predictions; none if these begin at different peaks."""
-    ours, theirs = before.trusted_prediction, after.trusted_prediction
-    if ours is None or theirs is None or not (ours.gap and theirs.gap):
-        return ()
-    if ours.gap_base != theirs.gap_base:
-        return ()
-    return _weights(ours.parts, theirs.parts, QUANTITY_OF_STEP, is_step=True)
+    return _weights(ours.parts, theirs.parts, QUANTITY_OF_PART, is_part=True)
 
 
 def _bounds(before: Record, after: Record) -> tuple[Weight, ...]:
@@ -338,7 +322,7 @@ def _bounds(before: Record, after: Record) -> tuple[Weight, ...]:
         {one.name: one.time_s for one in ours.bounds if one.name in QUANTITY_OF},
         {one.name: one.time_s for one in theirs.bounds if one.name in QUANTITY_OF},
         QUANTITY_OF,
-        is_step=False,
+        is_part=False,
     )
 
 
@@ -347,7 +331,7 @@ def _weights(
     second: Mapping[str, float],
     quantities: Mapping[str, Quantity | None] | Mapping[str, Quantity],
     *,
-    is_step: bool,
+    is_part: bool,
 ) -> tuple[Weight, ...]:
     """A weight per name. What one prediction lacks takes it no time."""
     return tuple(
@@ -355,7 +339,7 @@ def _weights(
             resource=name,
             quantity=quantities.get(name),
             time_s=Ends(before=first.get(name, 0.0), after=second.get(name, 0.0)),
-            is_step=is_step,
+            is_part=is_part,
         )
         for name in dict.fromkeys([*first, *second])
     )

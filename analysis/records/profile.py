@@ -5,7 +5,7 @@ they were not obtained:
 
 - theory     closed forms: access counts, intensity, ceilings (this library, no execution)
 - simulated  counters of the machine code, executed on a CPU
-- predicted  a model's time, its limiter, and the steps to it from nominal peak
+- predicted  a model's time, its limiter, and the parts that it is spent on
 - measured   samples of a clock, and the statistics of them; counters of the hardware (`counted`)
 
 All quantities are SI base units (s, Hz, byte, FLOP, FLOP/s, W, °C); text is made in reports.text.

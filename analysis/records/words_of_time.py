@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from analysis.records.entry import EntryGroup, WordEntry
-from analysis.timing.predicted import Cause, Effect, Resource
+from analysis.timing.predicted import Effect, GapCause, Resource
 
 _PRICE = "time of the launch - time of a replay without it, after the larger causes were removed"
 _AT_ROOF = "work of the busiest SM / rate of the unit, once all that can be avoided is removed"
 _PARTS = "page: Parts of the time; terminal: second line, and the bars below the remedies"
 _UNITS = "page: How near each unit is to its limit; terminal: `busy`"
 _BOTH = f"{_PARTS}; as a limiter: {_UNITS}"
-_LADDER = "page of `profile`, of records of earlier versions: parts of the time"
 
 _COALESCED = """\
 lane      0    1    2    3  ...  31
@@ -63,7 +62,7 @@ CAUSES = (
         "times.",
         "More blocks of equal size remove it.",
         "guide/05-tile-size.md#The idea",
-        also=(Cause.IDLE_SMS, "tail effect", "partial wave", "waves", "idle SMs, tail wave"),
+        also=("tail effect", "partial wave", "waves", "tail wave"),
     ),
     _cause(
         Effect.CONFLICTS,
@@ -72,7 +71,7 @@ CAUSES = (
         "the access is repeated.",
         "Padding each row by one element, or exchanging columns, spreads the lanes over all banks.",
         "guide/07-coarsening-2d.md#A bank conflict",
-        also=(Cause.CONFLICTS, "bank conflict", "bank", "shared bank conflicts"),
+        also=("bank conflicts", "bank conflict", "bank", "shared bank conflicts"),
         figure=_BANKS,
     ),
     _cause(
@@ -222,7 +221,7 @@ CAUSES = (
         "A bank delivers one register per clock.",
         "The compiler assigns registers: other tile sizes or another order of the sums may help.",
         "guide/09-beyond-cublas.md#Registers: rungs 12 to 14",
-        also=(Cause.PORTS, "register bank conflicts", "register banks", "stall_dispatch"),
+        also=("register bank conflicts", "register banks", "stall_dispatch"),
         more=_STALLS_TOO,
     ),
     _cause(
@@ -276,7 +275,6 @@ CAUSES = (
         "Coalesced and wider accesses need fewer of them.",
         "guide/01-coalescing.md#Where the clocks go",
         Resource.L1,
-        Cause.WAVEFRONTS,
         "shared and L1 wavefronts",
         "wavefronts",
     ),
@@ -351,7 +349,7 @@ CAUSES = (
         "More results per thread, wider loads or unrolled loops need fewer per result.",
         "guide/06-coarsening-1d.md#Counts",
         Resource.ISSUE,
-        Cause.INSTRUCTIONS,
+        "other instructions",
         "issue slots",
         "instruction issue",
         "non-FP32 instructions",
@@ -386,63 +384,33 @@ CAUSES = (
 )
 
 
-def _step(word: str, one: str, two: str, three: str, *also: str, where: str = _LADDER) -> WordEntry:
-    """A step of the gap, by which earlier versions explained rungs, that is no effect."""
+def _step(word: str, one: str, two: str, three: str, *also: str) -> WordEntry:
+    """A step from a predicted to a measured time."""
     return _cause(
         word,
         one,
         two,
         three,
-        "timing.md#The whole launch",
+        "trust.md#Error seen, and when not to trust it",
         also=also,
-        formula="time of a replay with it - time without it, in the order of the steps",
-        where=where,
+        formula="measured time - predicted time, in two steps",
+        where="page and terminal of `profile` and `run`: the last of the bars",
     )
 
 
 STEPS = (
     _step(
-        Cause.PEAK,
-        "The time of the FLOP of the product at the nominal peak of the device.",
-        "Earlier versions explained rungs by the steps from it to the predicted time.",
-        "No kernel reaches it.",
-        "FP32 work",
-    ),
-    _step(
-        Cause.TENSOR_PEAK,
-        "The time of the products on tensor cores at the rate of their instructions.",
-        "Earlier versions explained rungs on tensor cores by the steps from it to the predicted "
-        "time.",
-        "No kernel reaches it.",
-        "tensor-core work",
-    ),
-    _step(
-        Cause.CLOCK_UNDER_LOAD,
-        "The SM clock under load differs from the nominal boost clock.",
-        "Power and temperature decide how high it is.",
-        "The step is negative where the device holds a higher clock than its data sheet states.",
-    ),
-    _step(
-        Cause.LATENCY,
-        "Warps wait for memory or at barriers, and no other warp issues meanwhile.",
-        "The parts of the time say which memory, or that it is barriers.",
-        "More warps on an SM, more loads per thread before their use, or fewer barriers help.",
-        "stalls: memory, barriers",
-        "stalls",
-    ),
-    _step(
-        Cause.HELD_CLOCK,
+        GapCause.HELD_CLOCK,
         "The clock that the device held during the measurement differs from the predicted one.",
         "It is a step from the predicted to the measured time.",
         "The state of the GPU in the profile shows the clock.",
     ),
     _step(
-        Cause.REMAINDER,
+        GapCause.REMAINDER,
         "What is left between the predicted and the measured time.",
         "The model does not explain it.",
         "Its size is the error of the prediction.",
         "unexplained",
-        where="page and terminal of `profile` and `run`: the last of the bars",
     ),
 )
 

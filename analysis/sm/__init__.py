@@ -85,8 +85,8 @@ _STREAM = dtype_of("u8 first_step steps first_line")
 _JOB = dtype_of("u4 first_stream warps; u8 space")
 _RESULT = dtype_of(
     f"u8 clocks issued unit_busy[{len(Unit)}] l2_read_bytes l2_write_bytes l1_misses "
-    f"lost[{len(LOST)}]; f8 lsu_busy shared_busy product_reads write_clocks constant_busy "
-    "written_slots; u8 unfinished marked"
+    f"lost[{len(LOST)}]; f8 lsu_busy shared_busy bypass_busy product_reads write_clocks "
+    "constant_busy written_slots; u8 unfinished marked"
 )
 
 
@@ -282,9 +282,9 @@ class Streams:
 class Ran:
     """Results of a run on one SM: clocks, start and end of each block, and busy clocks of units.
 
-    `shared_busy` is a part of `load_store_busy`. `product_reads` are clocks of shared memory in
-    which products of warpgroups read it, past the load/store unit. `written_slots` are the issue
-    slots that registers written by loads take.
+    `shared_busy` is a part of `load_store_busy`. `bypass_busy` is that of copies past
+    L1. `product_reads` are clocks of shared memory in which products of warpgroups read it, past
+    the load/store unit. `written_slots` are the issue slots that registers written by loads take.
 
     `marked`: when the `mark` of the machine was reached, or the end if it was not. `lost`: clocks
     of the four schedulers without issue, by reason (`LOST`).
@@ -298,6 +298,7 @@ class Ran:
     unit_busy: dict[Unit, int]
     load_store_busy: float
     shared_busy: float
+    bypass_busy: float
     product_reads: float
     l2_read_bytes: int
     l2_write_bytes: int

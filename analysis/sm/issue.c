@@ -102,6 +102,16 @@ static double lsu_clocks(const Machine *m, const Instruction *i, const Step *ste
     return m->free_memory ? 0 : clocks;
 }
 
+/* A product of a warp reads both banks in all of its clocks: a register that another instruction reads
+ * meanwhile delays the next product by the clock of a bank. */
+static void delay_product(Scheduler *x, u64 now) {
+    if (x->unit_free[UNIT_TENSOR] <= now) return;
+    x->product_late += (double)x->registers.read / BANKS;
+    const u64 whole = (u64)x->product_late;
+    x->unit_free[UNIT_TENSOR] += whole;
+    x->product_late -= whole;
+}
+
 static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Machine *m = s->m;
     Warp *w = &s->warps[warp];
@@ -118,6 +128,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     x->slip_free = x->reads_free + slip;
     s->r->issued++;
     *pipe_of(s, x, i) = s->now + i->pipe_clocks;
+    if (i->unit != UNIT_TENSOR && i->unit != UNIT_TENSOR_SHORT) delay_product(x, s->now);
     s->r->unit_busy[i->unit] += i->pipe_clocks;
     w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : 1);
     u8 why = LOST_STALL;

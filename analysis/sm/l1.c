@@ -118,6 +118,7 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
     const Machine *m = s->m;
     double here = from + m->l1_latency;
     Block *b = &s->blocks[q->block];
+    const int is_past = is_past_l1(instruction_at(s, q->step->pc));
     const double least = GREATER(s->l2.free, now) + m->miss_clocks;
     const u64 missed = s->r->l1_misses;
     if (!b->has_barriers) b->decided = 0;
@@ -133,8 +134,8 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
         }
         const u64 number = (line & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE;
         Line *entry = entry_of(s, q, line);
-        const u32 missing = wanted & ~entry->mask;
-        const int is_again = missing && is_still_in_l2(s, entry, b, missing);
+        const u32 missing = is_past ? wanted : wanted & ~entry->mask;
+        const int is_again = missing && (!(missing & ~entry->mask) || is_still_in_l2(s, entry, b, missing));
         const int is_in_l2 = is_again || (line & (IN_L2 | LOCAL)) != 0;
         if (missing) {
             double at = line & LOCAL ? fetch_local(s, missing, now)

@@ -15,13 +15,14 @@ static void served(Sm *s, const Request *q, double now) {
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
     const double from_shared = at + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
+    const double asked = is_past_l1(i) ? s->lsu.bypass_free : now;
     int has_missed = 0;
     switch (i->kind) {
     case KIND_LOAD:
         at = load_lines(s, q, at, now, &has_missed);
         break;
     case KIND_COPY:
-        at = m->free_copies ? from_shared : load_lines(s, q, at, now, &has_missed);
+        at = m->free_copies ? from_shared : load_lines(s, q, at + asked - now, asked, &has_missed);
         if (w->age == q->age) RAISE(w->async_done, at);
         break;
     case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
@@ -81,6 +82,16 @@ static int needs_data(const Sm *s, const Request *q) {
     return q->left > 0 && !is_global_load && kind != KIND_COPY_GROUP;
 }
 
+/* Serve a copy past L1: the load/store unit hands it on, and serves others meanwhile. */
+static void bypass(Sm *s, const Request *q, double begin) {
+    const double handed = q->left < BYPASS_CLOCKS ? q->left : BYPASS_CLOCKS;
+    s->lsu.free = begin + handed;
+    s->lsu.bypass_free = GREATER(s->lsu.bypass_free, begin) + q->left;
+    s->r->lsu_busy += handed;
+    s->r->bypass_busy += q->left;
+    served(s, q, s->lsu.free);
+}
+
 /* Serve all wavefronts of the next request. False if none has reached the load/store unit. */
 int serve_next(Sm *s) {
     const double now = s->now;
@@ -110,6 +121,10 @@ int serve_next(Sm *s) {
     LOWER(best->sleep, s->now + 1);
     if (needs_data(s, &q)) RAISE(s->lsu.free, s->l1.data_free);
     const double begin = GREATER(s->lsu.free, now);
+    if (is_past_l1(instruction_at(s, q.step->pc))) {
+        bypass(s, &q, begin);
+        return 1;
+    }
     s->lsu.free = q.step->lines ? begin + q.left : beside_products(s, begin, q.left);
     s->r->lsu_busy += q.left;
     if (!q.step->lines) s->r->shared_busy += q.left;

@@ -35,7 +35,7 @@ typedef struct {
     u16 banks;         /* the bank of each operand, one bit each */
     u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | groups that may be pending; KIND_STORE: bytes
                         * per lane; KIND_PRODUCT: see above; KIND_PRODUCT_WAIT: groups that may be pending;
-                        * KIND_PRODUCT_FENCE: 1 between the proxies, 0 of a warpgroup */
+                        * KIND_PRODUCT_FENCE: 1 between the proxies, 0 of a warpgroup; KIND_COPY: 1 past L1 */
     u8 skipped;        /* of 32 executions: how many the replay leaves out, evenly spread; for what-if runs */
     u16 latency;       /* clocks of variable-latency arithmetic until its scoreboard is released */
     u16 pipe_clocks;   /* clocks for which its unit accepts no other warp instruction */
@@ -57,7 +57,7 @@ typedef struct {
     u32 constant_latency; /* of a load of one word of constants, at an address in a register */
     u32 constant_word_latency; /* of each further word */
     u32 constant_miss_latency; /* added if the line is not in the SM's cache of constants */
-    u32 fence_clocks;     /* clocks until a warp goes on behind a fence for the device */
+    u32 fence_clocks;     /* clocks until a fence for the device, or a launch, ends behind a store */
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
     u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
     u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
@@ -120,7 +120,7 @@ enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LO
 typedef struct {
     u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_misses,
         lost[LOST];
-    double lsu_busy, shared_busy, product_reads, write_clocks, constant_busy, written_slots;
+    double lsu_busy, shared_busy, bypass_busy, product_reads, write_clocks, constant_busy, written_slots;
     u64 unfinished, marked;
 } Result;
 
@@ -131,3 +131,6 @@ static inline u32 sectors_in(u64 line) { return line & ((1u << SECTORS_OF_LINE) 
 static inline int is_request(const Instruction *i) {
     return i->unit == UNIT_LSU || i->kind == KIND_COPY_GROUP;
 }
+
+/* True for copies that L1 does not keep: they have a path of their own, beside the load/store unit. */
+static inline int is_past_l1(const Instruction *i) { return i->kind == KIND_COPY && i->argument; }

@@ -113,6 +113,7 @@ typedef struct {
     u64 kept[SLOTS][BANKS + 1];
     u64 number;           /* of instructions; it skips numbers where the reuse cache is invalidated */
     u32 kept_warp;
+    u32 read;             /* registers that the instruction that issued last reads from the banks */
 } Registers;
 
 typedef struct {
@@ -125,6 +126,7 @@ typedef struct {
     u64 port;             /* when the next request can be handed over */
     double constants_free; /* when its next load of constants can begin */
     UniformConstants uniform;
+    double product_late;  /* clocks of registers that other instructions have read beside a product */
     u64 unit_free[UNITS]; /* UNIT_FMA: the half that makes no integer products */
     u32 last;             /* warp that issued last, or NO_WARP */
     u32 number, count;    /* from 0 on; of its warps: warps `number`, `number` + SCHEDULERS and so on */
@@ -172,6 +174,7 @@ typedef struct { Arrival *list; u32 count, room; } Arrivals; /* in any order */
 /* The load/store unit. */
 typedef struct {
     double free;
+    double bypass_free;   /* of the path of copies past L1 */
     u32 turn;             /* scheduler whose requests come first */
     u64 requests;         /* so far */
     u32 global_places;    /* entries taken in the queues of global memory */
@@ -221,8 +224,9 @@ typedef struct { double free, shared; u32 queued, after; } Products;
 enum { MERGING_STORES = 16, MOST_MERGED_LINES = 31 };
 typedef struct { u64 line[MOST_MERGED_LINES], age; u32 lines, stored; double clocks, until; } SentStore;
 
-/* This SM's share of L2 and of DRAM. `sent`: the last stores, the newest at `newest`. */
-typedef struct { double free, write_free; SentStore sent[MERGING_STORES]; u32 newest; } L2;
+/* This SM's share of L2 and of DRAM. `sent`: the last stores, the newest at `newest`. `stored`: when L2 has
+ * confirmed all of them. */
+typedef struct { double free, write_free, stored; SentStore sent[MERGING_STORES]; u32 newest; } L2;
 typedef struct {
     double free;
     double due;           /* requests to L2 that still have to wait for DRAM */

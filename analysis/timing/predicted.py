@@ -11,25 +11,11 @@ from analysis.timing.resources import Resource as Resource  # noqa: PLC0414 (rea
 from analysis.vocabulary import Vocabulary
 
 
-class Cause(Vocabulary):
-    """Reason for a part of the time beyond that at nominal peak."""
+class GapCause(Vocabulary):
+    """Reason for a part of the gap between a predicted and a measured time."""
 
-    PEAK = "nominal peak"
-    TENSOR_PEAK = "products on tensor cores"  # the first step instead of it, where they multiply
-    CLOCK_UNDER_LOAD = "clock under load"
-    IDLE_SMS = "idle SMs and partial wave"
-    INSTRUCTIONS = "other instructions"
-    PORTS = "register ports"
-    WAVEFRONTS = "load/store wavefronts"
-    CONFLICTS = "bank conflicts"
-    LATENCY = "exposed latency"
-    LAUNCH = "launch"
-    # from the predicted time to the measured one
     HELD_CLOCK = "clock actually held"
     REMAINDER = "remainder"
-
-
-PEAKS = (Cause.PEAK, Cause.TENSOR_PEAK)  # one of them is the first step of a gap
 
 
 class Explanation(Vocabulary):
@@ -182,23 +168,10 @@ class TimeBound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GapStep:
-    """One step from the time at nominal peak to the time of a launch.
-
-    `time_s` is the time that the step adds (or removes, if negative). The first step is the time at
-    nominal peak; all steps sum to the explained time.
-    """
-
-    name: Cause
-    time_s: float
-    detail: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class RankedCause:
     """A cause of a predicted time: what it is, its seconds, and its share of the time."""
 
-    cause: Effect | Cause
+    cause: Effect
     time_s: float
     share: float
     is_avoidable: bool  #: False at a roof, and for the launch
@@ -223,8 +196,7 @@ class Predicted:
     constants: str  #: architecture and origin of the constants, in words
     basis: str  #: the blocks that were replayed, in words
     is_fitted: bool  #: the constants were fitted on a GPU of this architecture
-    costs: tuple[Cost, ...] = ()  #: parts of `time_s` by effect; empty in earlier records
-    gap: tuple[GapStep, ...] = ()  #: steps from nominal peak to `time_s`, in earlier records
+    costs: tuple[Cost, ...] = ()  #: parts of `time_s` by effect; empty if not explained
     lines: tuple[LineCost, ...] = ()  #: parts of `time_s` by source line
     #: four fifths of the measured times of launches like this lie in it, in seconds; None where
     #: none like it were measured (`analysis.comparison.interval`)
@@ -232,21 +204,14 @@ class Predicted:
 
     @property
     def parts(self) -> dict[str, float]:
-        """Seconds of each part of the time, or in earlier records of each step of the gap."""
-        found: dict[str, float] = {one.effect: one.time_s for one in self.costs}
-        return found or {one.name: one.time_s for one in self.gap}
-
-    @property
-    def gap_base(self) -> str | None:
-        """Name of the step from which the others begin (one of `PEAKS`), None without a gap."""
-        return self.gap[0].name if self.gap else None
+        """Seconds of each part of the time."""
+        return {one.effect: one.time_s for one in self.costs}
 
     @property
     def causes(self) -> tuple[RankedCause, ...]:
         """Parts of the time, the largest first; parts below 2% are left out.
 
-        They are of `costs` or, without any, of the steps of `gap`. Work that does not overlap comes
-        last: it is no cause that one can remove.
+        Work that does not overlap comes last: it is no cause that one can remove.
         """
         found = [
             RankedCause(
@@ -257,15 +222,6 @@ class Predicted:
                 detail=one.detail,
             )
             for one in self.costs
-        ] or [
-            RankedCause(
-                cause=one.name,
-                time_s=one.time_s,
-                share=one.time_s / self.time_s,
-                is_avoidable=one.name not in (*PEAKS, Cause.LAUNCH),
-                detail=one.detail,
-            )
-            for one in self.gap
         ]
         named = [one for one in found if one.share >= NAMED]
         return tuple(sorted(named, key=lambda one: (one.cause == Effect.REMAINDER, -one.time_s)))
@@ -274,8 +230,9 @@ class Predicted:
 def from_json(text: bytes) -> Predicted:
     """Prediction whose fields were stored as JSON."""
     values: dict[str, Any] = json.loads(text)
-    for name, kind, word in (("bounds", TimeBound, Resource), ("gap", GapStep, Cause)):
-        values[name] = tuple(kind(**one | {"name": word(one["name"])}) for one in values[name])
+    values["bounds"] = tuple(
+        TimeBound(**one | {"name": Resource(one["name"])}) for one in values["bounds"]
+    )
     values["costs"] = tuple(
         Cost(**one | {"effect": Effect(one["effect"])}) for one in values.get("costs", ())
     )

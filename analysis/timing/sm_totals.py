@@ -40,7 +40,7 @@ class SmTotals:
             written_slots=ran.written_slots,
             multiply_adds=busy[Unit.FMA] + busy[Unit.FMA_HEAVY] + busy[Unit.FMA_WIDE],
             load_store=ran.load_store_busy,
-            l1=ran.load_store_busy - ran.shared_busy,
+            l1=max(ran.load_store_busy - ran.shared_busy, ran.bypass_busy),
             shared=ran.shared_busy + ran.product_reads,
             stores=ran.write_clocks,
             constants=ran.constant_busy,

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from analysis.library import loaded
@@ -40,6 +41,19 @@ def call(function: str, argument: ctypes.Structure, *others: Any) -> int:
     if result == FAILED:
         raise MemoryError
     return result
+
+
+def sorted_keys(keys: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Keys in ascending order, and the index of each in `keys`; equal keys keep their order.
+
+    Raises MemoryError.
+    """
+    ordered = keys.astype(np.uint64)
+    indices = np.empty(len(keys), dtype=np.uint32)
+    sort = library().sort_keys
+    if sort(pointer_to(ordered), ctypes.c_uint64(len(keys)), pointer_to(indices)):
+        raise MemoryError
+    return ordered, indices
 
 
 def pointer_to(array: NDArray[Any]) -> ctypes.c_void_p:

@@ -15,4 +15,4 @@ enum { FAILED = -1 };
 
 /* Sorts at most 2^32 keys, and stores the previous position of each key. Equal keys keep their order.
  * Returns 0, or FAILED without memory. */
-int sort_keys(u64 *keys, u64 count, u32 *positions);
+EXPORT int sort_keys(u64 *keys, u64 count, u32 *positions);

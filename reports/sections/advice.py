@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from analysis.records.metrics import FFMA_SHARE
 from analysis.records.profile import Record, Simulated
-from analysis.timing.predicted import Cause, Effect, Predicted, Resource
+from analysis.timing.predicted import Effect, Predicted, Resource
 from reports import ladder, text
 from reports.ladder import View
 from reports.sections.ladder_rows import Rows
@@ -154,13 +154,6 @@ _REMEDIES: Mapping[str, Callable[[_AdvisedLaunch], str]] = MappingProxyType(
             "give each thread more independent multiply-adds (waiting for earlier ones costs {})"
         ),
         Effect.LAUNCH: _OF_LAUNCHES,
-        # of earlier versions
-        Cause.IDLE_SMS: _of_idle_sms,
-        Cause.INSTRUCTIONS: _of_instructions,
-        Cause.PORTS: _OF_REGISTER_BANKS,
-        Cause.WAVEFRONTS: _of_wavefronts,
-        Cause.CONFLICTS: _OF_BANKS,
-        Cause.LATENCY: _of_waiting,
     }
 )
 

@@ -76,12 +76,11 @@ def _busiest(predicted: Predicted) -> Iterator[_Item]:
 
 def _parts(found: Timing) -> Iterator[_Item]:
     group = PARTS
-    for number, row in enumerate(part_rows_of(found)):
-        is_whole = row.is_total and number > 0
-        group = WHOLE if is_whole else group  # what follows leads from one time to the next
+    for row in part_rows_of(found):
+        group = WHOLE if row.is_total else group  # what follows leads from one time to the next
         yield _Item(
             group=group,
-            name=f"time, {row.name}" if is_whole else row.name,
+            name=f"time, {row.name}" if row.is_total else row.name,
             time_s=row.time_s,
             text=row.text,
             is_notable=group == WHOLE or abs(row.time_s) >= NEGLIGIBLE * found.predicted.time_s,

@@ -108,7 +108,7 @@ def share(value: float) -> str:
 def limited(predicted: Predicted) -> str:
     """'Most of the time: FP32 pipe, 82.5 %; next waiting at barriers, 6.1 %.'
 
-    Of a prediction of an earlier version: what limits it, and the next resource.
+    Without parts of the time: what limits it, and the next resource.
     """
     if predicted.costs:
         told = [f"{part(one.cause)}, {share(one.share)}" for one in predicted.causes[:2]]

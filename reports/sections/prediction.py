@@ -13,7 +13,7 @@ from analysis.comparison.steps import Step
 from analysis.devices import DEVICES, Device
 from analysis.hardware.sm_constants import constants_of
 from analysis.records.profile import Grade
-from analysis.timing.predicted import GapStep, Predicted
+from analysis.timing.predicted import Predicted
 from reports import text
 from reports.ladder import Timing, View
 from reports.sections.rungs import part
@@ -110,10 +110,7 @@ class PartRow:
 
 
 def part_rows_of(one: Timing) -> Iterator[PartRow]:
-    """The parts of the predicted time, and the steps to the measured one.
-
-    Of a prediction of an earlier version: the time at nominal peak, and the steps from there.
-    """
+    """The parts of the predicted time, and the steps to the measured one."""
     predicted, about = one.predicted, "the sum of the parts above"
     for cost in predicted.costs:
         yield PartRow(
@@ -122,26 +119,22 @@ def part_rows_of(one: Timing) -> Iterator[PartRow]:
             about=cost.detail,
             text=text.predicted_seconds(cost.time_s),
         )
-    for number, step in enumerate(predicted.gap):
-        yield _step_row(step, is_total=number == 0)  # nominal peak is added to nothing
     total = text.predicted_seconds(predicted.time_s)
     yield PartRow(
         name=Grade.PREDICTED, time_s=predicted.time_s, about=about, text=total, is_total=True
     )
     if one.measured:
         for step in steps_to_measured(predicted, one.measured):
-            yield _step_row(step)
+            yield PartRow(
+                name=part(step.name),
+                time_s=step.time_s,
+                about=step.detail,
+                text=signed_seconds(step.time_s),
+            )
         name, time_s = one.grade.partition(" ")[0], one.measured.median_s  # the date is left out
         yield PartRow(
             name=name, time_s=time_s, about=one.grade, text=text.seconds(time_s), is_total=True
         )
-
-
-def _step_row(step: GapStep, *, is_total: bool = False) -> PartRow:
-    written = (text.predicted_seconds if is_total else signed_seconds)(step.time_s)
-    return PartRow(
-        name=part(step.name), time_s=step.time_s, about=step.detail, text=written, is_total=is_total
-    )
 
 
 def signed_seconds(time_s: float) -> str:

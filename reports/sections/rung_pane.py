@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.comparison.steps import Step
 from analysis.records.profile import Grade
-from analysis.timing.predicted import NAMED, PEAKS, Cause, Effect, Predicted
+from analysis.timing.predicted import NAMED, Effect, Predicted
 from reports import text
 from reports.sections import rungs
 from reports.sections.ladder_answer import RESOURCES, share
@@ -54,7 +54,6 @@ class Pane:
     kind: str = ""
     times: Sequence[tuple[str, Length]] = ()
     parts: Sequence[PartPair] = ()
-    base: str = ""
     unit: str = ""
     note: str = ""
 
@@ -77,7 +76,6 @@ def pane(shown: Rows, row: Row) -> Pane:
         times=list(_times(step)) if step and has_reason else (),
         parts=parts,
         unit=unit,
-        base=rungs.part(predicted.gap_base) if predicted and predicted.gap_base and parts else "",
         note=_note(predicted, parts) if predicted and parts else "",
     )
 
@@ -114,7 +112,7 @@ def _numbers(shown: Rows, row: Row, before: Row | None) -> Iterator[tuple[str, s
 
 def _kind(step: Step) -> str:
     assert step.reason is not None
-    return "part of the predicted time" if step.reason.is_step else "time that it alone needs"
+    return "part of the predicted time" if step.reason.is_part else "time that it alone needs"
 
 
 def _times(step: Step) -> Iterator[tuple[str, Length]]:
@@ -137,42 +135,34 @@ def _times(step: Step) -> Iterator[tuple[str, Length]]:
 
 
 def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
-    """Parts of the time but the launch, and their unit; none if the parts are not known.
-
-    Of a prediction of an earlier version: parts beyond the peak.
-    """
+    """Parts of the time but the launch, and their unit; none if the parts are not known."""
     if row.predicted is None or not (own := _parts_of(row.predicted)):
         return [], ""
-    earlier = None
-    if before and before.predicted and before.predicted.gap_base == row.predicted.gap_base:
-        earlier = _parts_of(before.predicted)
-    if row.predicted.costs:
-        longest_s = max(sum(own.values()), sum((earlier or {}).values()))
-        own, earlier = _named(own, earlier or {}, NAMED * longest_s)
+    earlier = _parts_of(before.predicted) if before and before.predicted else {}
+    longest_s = max(sum(own.values()), sum(earlier.values()))
+    own, earlier = _named(own, earlier, NAMED * longest_s)
     least = LEAST_PART * row.predicted.time_s
     names = [
         name
-        for name in dict.fromkeys([*own, *(earlier or {})])
-        if abs(own.get(name, 0.0)) >= least or abs((earlier or {}).get(name, 0.0)) >= least
+        for name in dict.fromkeys([*own, *earlier])
+        if max(own.get(name, 0.0), earlier.get(name, 0.0)) >= least
     ]
-    longest = max(
-        (max(own.get(name, 0.0), (earlier or {}).get(name, 0.0)) for name in names), default=0.0
-    )
-    if longest <= 0:
+    longest = max((max(own.get(name, 0.0), earlier.get(name, 0.0)) for name in names), default=0.0)
+    if not longest:
         return [], ""
     scale, unit = text.time_unit(longest)
     reason = row.step.reason if row.step and rungs.has_reason(row.step) else None
 
     def length(time_s: float) -> Length:
-        kept = max(0.0, time_s)
-        return Length(value=text.three_digits(kept / scale), percent=round(100 * kept / longest, 1))
+        share = round(100 * time_s / longest, 1)
+        return Length(value=text.three_digits(time_s / scale), percent=share)
 
     return [
         PartPair(
             name=rungs.part(name),
             before=length(earlier.get(name, 0.0)) if earlier else None,
             after=length(own.get(name, 0.0)),
-            is_reason=bool(reason and reason.is_step and reason.resource == name),
+            is_reason=bool(reason and reason.is_part and reason.resource == name),
         )
         for name in names
     ], unit
@@ -180,7 +170,7 @@ def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
 
 def _named(
     own: dict[str, float], earlier: dict[str, float], least: float
-) -> tuple[dict[str, float], dict[str, float] | None]:
+) -> tuple[dict[str, float], dict[str, float]]:
     """Parts of at least `least` seconds in one of two times, the largest first, and the others."""
     most = {n: max(own.get(n, 0.0), earlier.get(n, 0.0)) for n in {**own, **earlier}}
     order = sorted(most, key=lambda name: (name == Effect.REMAINDER, -most[name]))
@@ -190,59 +180,24 @@ def _named(
         others_s = sum(time_s for name, time_s in of.items() if name not in shown)
         return {name: of.get(name, 0.0) for name in shown} | {OTHERS: others_s}
 
-    return divided(own), divided(earlier) if earlier else None
+    return divided(own), divided(earlier) if earlier else {}
 
 
 def _parts_of(predicted: Predicted) -> dict[str, float]:
-    rest = {*PEAKS, Cause.LAUNCH, Effect.LAUNCH}
-    return {name: time_s for name, time_s in predicted.parts.items() if name not in rest}
+    return {name: time_s for name, time_s in predicted.parts.items() if name != Effect.LAUNCH}
 
 
 def _note(predicted: Predicted, parts: Sequence[PartPair]) -> str:
     told = []
     if any(part.before for part in parts):
         told.append("Upper bar: the rung before. Lower bar: this one.")
-    if predicted.costs:
-        launch, whole = map(text.predicted_seconds, (predicted.launch_s, predicted.time_s))
-        told.append(f"With the launch itself, {launch}, they add up to {whole}.")
-        return " ".join(told)
-    first = predicted.gap[0]
-    told.append(
-        f"{_capital(rungs.part(first.name))} itself: {text.predicted_seconds(first.time_s)}."
-    )
-    hidden = any(step.time_s < 0 for step in predicted.gap)
-    if hidden and any(part.after.percent == 0 for part in parts):
-        told.append("0: hidden behind other work.")
+    launch, whole = map(text.predicted_seconds, (predicted.launch_s, predicted.time_s))
+    told.append(f"With the launch itself, {launch}, they add up to {whole}.")
     return " ".join(told)
 
 
 def time_bars(predicted: Predicted) -> list[Bar]:
-    """The parts of the predicted time, the largest first.
-
-    Of a prediction of an earlier version: work at nominal peak, then the other parts.
-    """
-    if predicted.costs:
-        return _bars_of_costs(predicted)
-    if not predicted.gap:
-        return []
-    first, *rest = predicted.gap
-    others = sorted(
-        (step for step in rest if step.time_s >= LEAST_PART * predicted.time_s),
-        key=lambda step: -step.time_s,
-    )
-    longest = max(step.time_s for step in (first, *others))
-    return [
-        Bar(
-            name=rungs.part(step.name),
-            share=step.time_s / longest,
-            value=text.predicted_seconds(step.time_s),
-            class_="s1" if place == 0 else "c0" if place == 1 else "s2",
-        )
-        for place, step in enumerate((first, *others))
-    ]
-
-
-def _bars_of_costs(predicted: Predicted) -> list[Bar]:
+    """The parts of the predicted time, the largest first."""
     shown = sorted(
         (one for one in predicted.costs if one.time_s >= LEAST_PART * predicted.time_s),
         key=lambda one: -one.time_s,

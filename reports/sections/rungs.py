@@ -9,21 +9,13 @@ from types import MappingProxyType
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
 from analysis.records.profile import Grade
-from analysis.timing.predicted import ROOFS, Cause, Effect, Resource
+from analysis.timing.predicted import ROOFS, Effect, Resource
 from reports import text
 from reports.sections.table import Cell, Table, plain_table
 
-# Words for the parts of a predicted time
+# Shorter words for parts of a predicted time
 PARTS: Mapping[str, str] = MappingProxyType(
     {
-        Cause.PEAK: "FP32 work",
-        Cause.TENSOR_PEAK: "tensor-core work",
-        Cause.IDLE_SMS: "idle SMs, tail wave",
-        Cause.INSTRUCTIONS: "non-FP32 instructions",
-        Cause.PORTS: "register-bank conflicts",
-        Cause.WAVEFRONTS: "shared and L1 wavefronts",
-        Cause.CONFLICTS: "shared bank conflicts",
-        Cause.LATENCY: "stalls: memory, barriers",
         Effect.CONFLICTS: "shared bank conflicts",
         Effect.REGISTER_BANKS: "register-bank conflicts",
         Effect.DEPENDENCES: "waiting for instructions",
@@ -33,12 +25,6 @@ PARTS: Mapping[str, str] = MappingProxyType(
     }
 )
 SHORT: Mapping[str, str] = {
-    Cause.INSTRUCTIONS: "non-FP32",
-    Cause.PORTS: "register banks",
-    Cause.LATENCY: "stalls",
-    Cause.IDLE_SMS: "idle SMs",
-    Cause.WAVEFRONTS: "wavefronts",
-    Cause.CONFLICTS: "bank conflicts",
     Effect.CONFLICTS: "bank conflicts",
     Effect.REGISTER_BANKS: "register banks",
     Effect.OTHER_INSTRUCTIONS: "non-FP32",
@@ -69,9 +55,7 @@ def part(name: str) -> str:
 
 def has_reason(step: Step) -> bool:
     """True if a reason is known, and the speedup, measured if possible, is worth one."""
-    # a step of the gap that is below 0 on both sides would be shown as 0 → 0
-    ends = step.reason.time_s if step.reason else None
-    return ends is not None and max(ends.before, ends.after) > 0 and _is_changed(step)
+    return step.reason is not None and _is_changed(step)
 
 
 def _is_changed(step: Step) -> bool:
@@ -94,7 +78,7 @@ def reason_name(step: Step) -> str:
     """Name the reason of a step, as the heading of its two times."""
     assert step.reason is not None
     name = step.reason.resource
-    if step.reason.is_step:
+    if step.reason.is_part:
         return part(name)
     return f"{name} traffic" if name in _TRAFFIC else name
 
@@ -103,24 +87,22 @@ _TRAFFIC = (Resource.L1, Resource.L2, Resource.DRAM)
 
 
 def _cost(weight: Weight) -> str:
-    verb = ("cost" if _is_plural(weight.resource) else "costs") if weight.is_step else "needs"
-    before, after = (max(0.0, end) for end in (weight.time_s.before, weight.time_s.after))
-    if weight.resource in set(Effect):
-        more = "more" if after > before else "less"
-        return f"{verb} {text.predicted_seconds(abs(after - before))} {more}"
+    before, after = weight.time_s.before, weight.time_s.after
+    if weight.is_part:
+        verb = "cost" if _is_plural(weight.resource) else "costs"
+        direction = "more" if after > before else "less"
+        return f"{verb} {text.predicted_seconds(abs(after - before))} {direction}"
     if not before:
-        return f"{verb} {text.predicted_seconds(after)} more"
+        return f"needs {text.predicted_seconds(after)} more"
     change = after / before - 1
     if change < 1:
         more = "more" if change > 0 else "less"
-        return f"{verb} {text.three_digits(100 * abs(change))} % {more}"
-    return f"{verb} {text.ratio(after / before)} as much"
+        return f"needs {text.three_digits(100 * abs(change))} % {more}"
+    return f"needs {text.ratio(after / before)} as much"
 
 
 def _is_plural(name: str) -> bool:
     """True for 'idle SMs', False for 'waiting at barriers'."""
-    if name not in set(Effect):
-        return True  # a step of a gap
     return part(name).endswith("s") and not name.startswith(("waiting", "starting"))
 
 
@@ -129,7 +111,7 @@ def _sentence(words: str) -> str:
 
 
 def brief(step: Step) -> str:
-    """The largest reason for a narrow column: 'L1 sectors 6.60× fewer', 'stalls 281 → 0 µs'."""
+    """The largest reason for a narrow column: 'L1 sectors 6.60× fewer', 'barriers 281 → 0 µs'."""
     if step.reason is None or not has_reason(step):
         return ""
     change = _counted(step)
@@ -142,7 +124,7 @@ def brief(step: Step) -> str:
     if not min(ends.before, ends.after) and name in ROOFS:
         return f"{short}: {NOT_THE_LIMIT if ends.before else 'now the limit'}"
     scale, unit = text.time_unit(max(ends.before, ends.after))
-    before, after = (text.three_digits(max(0.0, end) / scale) for end in (ends.before, ends.after))
+    before, after = (text.three_digits(end / scale) for end in (ends.before, ends.after))
     return f"{short} {before} → {after} {unit}"
 
 
@@ -152,15 +134,16 @@ def reason(step: Step) -> str:
         return text.ABSENT
     change = _counted(step)
     what = _short(change) if change else ""
-    before, after = _times(step.reason)
+    ends = step.reason.time_s
+    before, after = (time_in_words(step.reason, end) for end in (ends.before, ends.after))
     name = part(step.reason.resource)
     return f"{what or name}{_on_sms(step, step.reason)}: {before} → {after}"
 
 
 def _counted(step: Step) -> Change | None:
     """Change of the count that the reason is about, if it changed as the time did."""
-    if step.reason is None or step.reason.quantity is None or step.basis == "predicted steps":
-        return None  # a step of a gap has other parts too
+    if step.reason is None or step.reason.quantity is None:
+        return None
     change = step.change(step.reason.quantity)
     if change is None or change.best is None or step.basis == "predicted bounds":
         return change
@@ -189,15 +172,6 @@ def _on_sms(step: Step, weight: Weight) -> str:
     if ends is None or ends.before == ends.after:
         return ""
     return f" on {text.count(ends.after)} SMs instead of {text.count(ends.before)}"
-
-
-def _times(weight: Weight) -> tuple[str, str]:
-    """Both ends; a step of the gap is below 0 where its cause goes on beside the others."""
-    before, after = (
-        time_in_words(weight, end_s).replace("-", "−")
-        for end_s in (weight.time_s.before, weight.time_s.after)
-    )
-    return before, after
 
 
 def time_in_words(weight: Weight, time_s: float) -> str:

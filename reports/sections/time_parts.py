@@ -84,7 +84,7 @@ def kept_names(reports: Iterable[LaunchReport]) -> set[str]:
 
 def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
     """Avoidable parts, the cause first, then the roof, and the launch last."""
-    if not predicted.costs:  # of an earlier version
+    if not predicted.costs:
         work_s = predicted.time_s - predicted.launch_s
         yield Part(name="work, not divided", time_s=work_s, kind=PartClass.ROOF)
         yield Part(name=Effect.LAUNCH, time_s=predicted.launch_s, kind=PartClass.REST)

@@ -8,7 +8,7 @@ import pytest
 from tests.machines import GPU
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import simulate
-from toolkit.launch.launch import Launch
+from toolkit.gpu.gpu_launch import GpuLaunch
 from validation.corpus.cases import CASES, COUNTED
 from validation.corpus.compiled import compiled
 from validation.corpus.inventory import ARCHITECTURES
@@ -45,7 +45,7 @@ ON_SILICON = [
 def launched(machine, case, arguments):
     if not case.runs_on(machine.arch):
         pytest.skip(f"needs sm_{case.minimum_capability}")
-    launch = Launch(
+    launch = GpuLaunch(
         source=case.source,
         name=case.file,
         kernel=case.kernel,

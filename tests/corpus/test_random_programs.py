@@ -13,7 +13,7 @@ import pytest
 from analysis.geometry import Geometry
 from tests.machines import GPU
 from tests.sampling import chosen_of, exhaustive
-from toolkit.launch.launch import Launch
+from toolkit.gpu.gpu_launch import GpuLaunch
 from toolkit.native import compile_library, compiler
 from validation.corpus.inventory import ARCHITECTURES
 from validation.corpus.random_programs import on_a_gpu, on_the_host
@@ -41,7 +41,7 @@ def of_the_host(seed, folder):
 
 
 def of_the_machine(machine, seed):
-    launch = Launch(
+    launch = GpuLaunch(
         source=on_a_gpu(seed),
         name="program.cu",
         kernel="run",

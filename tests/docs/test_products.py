@@ -4,9 +4,11 @@ import json
 
 from benchmarks.product_tables import (
     FIGURE,
+    OTHERS,
     RECORDED,
     estimates,
     figure,
+    others,
     regret,
     table,
     worst,
@@ -32,6 +34,7 @@ def test_the_page_says_how_far_estimates_and_choices_are_off():
     words = " ".join(PAGE.split())
     assert estimates(RECORDS) in words
     assert regret(RECORDS) in words
+    assert others(json.loads(OTHERS.read_text(encoding="utf-8"))) in words
 
 
 def test_the_figure_is_that_of_the_run():

@@ -27,8 +27,8 @@ from tests.toolkit.cli.commands import invoke
 from toolkit.cli.app import app
 from toolkit.cli.argument_syntax import parse_arguments
 from toolkit.cli.errors import damage_of
-from toolkit.cli.launch_options import parse_call
 from toolkit.cli.options import LaunchOptions
+from toolkit.cli.parsed_call import parse_call
 from toolkit.machine_code import disassemble as disassembly_of
 from toolkit.machine_code.decode import OperandError, decode, parse_guard
 from toolkit.machine_code.disassemble import disassemble

@@ -1,6 +1,8 @@
 """The choice of a path: for every product and device, by estimates, without a table of shapes."""
 
+import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -8,10 +10,20 @@ from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
 from analysis.errors import ShapeError, UnavailableError
-from kernels.path_rates import Rate
+from benchmarks.choice_times import choice_times_s
+from kernels.path_rates import CONSTANTS, RATES
 from kernels.path_tiles import ANY_TILES, BULK_TILES
-from kernels.path_times import _beside, basis, candidates, plan_for
-from kernels.paths import Factor, Pointer, TensorMapOf, any_layout, few_rows, sliced
+from kernels.path_times import FEW_BLOCKS, SUMS_TOGETHER, basis, candidates, plan_for
+from kernels.paths import (
+    Factor,
+    Pointer,
+    TensorMapOf,
+    any_layout,
+    few_rows,
+    sliced,
+    source_of,
+    splits_of_few_rows,
+)
 from kernels.product import Product
 from validation.products.law import products
 
@@ -84,12 +96,18 @@ def test_pruning_leaves_the_shortest():
         assert pruned == shortest
 
 
-def test_blocks_of_an_sm_take_as_long_as_its_fullest_scheduler():
-    rate = Rate(alone=100, together=250, blocks=4)
-    assert [*_beside(rate, 128, 0.0)] == [0, 100, 150, 200, 250]
-    assert [*_beside(rate, 64, 0.0)] == [0, 100, 100, 250, 250]  # of two warps: 1, 1, 2, 2 of one
-    assert [*_beside(rate, 64, 0.2)] == [0, 100, 110, 250, 250]  # two schedulers are idle
-    assert [*_beside(Rate(alone=90, together=90, blocks=1), 256, 0.2)] == [0, 90]
+@pytest.mark.parametrize("name", RATES)
+def test_more_blocks_on_an_sm_take_longer_but_each_a_smaller_share(name):
+    clocks = RATES[name]
+    assert all(more > 0.99 * fewer for fewer, more in pairwise(clocks))
+    assert clocks[-1] <= clocks[0] * len(clocks)
+
+
+def test_choices_of_products_that_were_never_seen_are_timed():
+    cases = [case.product for case in products()[:3]]
+    once, often = (choice_times_s(H200, cases, rounds) for rounds in (1, 5))
+    assert len(once) == len(often) == 3
+    assert all(0 < one < 0.1 for one in once + often)
 
 
 def test_each_device_has_estimates_of_its_own():
@@ -164,3 +182,46 @@ def test_splits_that_get_no_k_are_refused():
     for splits in (2, 4):  # too few leave some of K out
         with pytest.raises(ShapeError, match=rf"splits = {splits} of 64 of K = 150: give 3$"):
             few_rows(row, splits, 64)
+
+
+def number_in(file, pattern):
+    found = re.search(pattern, source_of(file))
+    assert found, f"{pattern} is not in {file}"
+    return int(found[1])
+
+
+def test_estimates_know_what_kernels_do_at_a_time():
+    assert number_in("any_layout.cu", r"FEW_BLOCKS = (\d+);") == FEW_BLOCKS
+    assert number_in("any_layout.cu", r"add_in_order<(\d+)>\(total, sums, 0") == SUMS_TOGETHER
+    assert number_in("few_rows.cu", r"SUMS_AT_ONCE = ROWS == 4 \? 4 : (\d+);") == 16
+    # one row and 32 columns: 8 groups of threads, each with 16 splits on their way
+    assert splits_of_few_rows(1, 32) == 128
+    assert splits_of_few_rows(4, 32) == 2 * 4
+    assert splits_of_few_rows(8, 128) == 16 // 4
+
+
+@pytest.mark.parametrize(
+    ("name", "groups", "together"),
+    [
+        ("32x32x64/4x8x8", 1, 16),  # a quad of a thread, and 80 registers
+        ("64x32x32/8x8x4", 1, 4),
+        ("64x128x16/8x8x1", 2, 2),  # 16 quads in groups of eight, with 128 registers
+        ("64x128x16/8x16x1", 2, 2),  # 32 quads in groups of 16, with 255
+        ("96x96x16/12x12x1", 3, 3),  # 36 quads in groups of twelve
+    ],
+)
+def test_quads_that_are_added_together(name, groups, together):
+    tile = next(one for one in ANY_TILES if one.name == name)
+    assert (tile.groups, tile.splits_together) == (groups, together)
+
+
+def test_more_blocks_than_few_start_the_next_launch_late():
+    few, many = (Product(m=32, n=32 * blocks, k=300) for blocks in (FEW_BLOCKS, FEW_BLOCKS + 1))
+    tile = next(one for one in ANY_TILES if one.name == "32x32x32/4x8x4")
+
+    def estimate(product):
+        found = candidates(H200, product)
+        return next(s for s, make, rest in found if make is any_layout and rest == (tile, 1))
+
+    later = estimate(many) - estimate(few)
+    assert later == pytest.approx(CONSTANTS.late_start_s, rel=1e-6)

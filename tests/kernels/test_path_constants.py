@@ -6,7 +6,7 @@ import pytest
 
 from analysis.devices import find_device
 from benchmarks import path_constants
-from benchmarks.path_constants import changed, evaluate, fitted, loss, timed
+from benchmarks.path_constants import changed, evaluate, fitted, loss, nearest, timed
 from kernels.path_rates import CONSTANTS
 from kernels.path_times import candidates
 from validation.products.law import products
@@ -36,6 +36,15 @@ def test_every_constant_is_changed_once():
     values = asdict(CONSTANTS).values()
     count = sum(len(one) if isinstance(one, tuple) else 1 for one in values)
     assert len({str(one) for one in changed(CONSTANTS, 2.0)} - {str(CONSTANTS)}) == count
+
+
+def test_the_nearest_constants_are_those_of_the_times(cases):
+    found = nearest(CONSTANTS, cases, H200, ["store_clocks", "exposed_store_clocks"])
+    assert found.store_clocks == pytest.approx(SLOWER.store_clocks, rel=0.05)
+    assert found.exposed_store_clocks == pytest.approx(SLOWER.exposed_store_clocks, rel=0.2)
+    assert replace(found, store_clocks=0, exposed_store_clocks=0) == replace(
+        CONSTANTS, store_clocks=0, exposed_store_clocks=0
+    )
 
 
 def test_a_fit_comes_nearer(cases, monkeypatch):

@@ -39,7 +39,7 @@ from analysis.records.profile import (
     Simulated,
 )
 from analysis.theory import theory
-from analysis.timing.predicted import GapStep, Predicted, TimeBound
+from analysis.timing.predicted import Predicted, TimeBound
 from reports.ladder import View
 from tests import records_by_hand
 
@@ -430,11 +430,6 @@ def predicted(record, time_s, **more):
         "bounds": tuple(
             TimeBound(name=name, time_s=share * time_s, basis=f"so much of {name}")
             for name, share in shares.items()
-        ),
-        "gap": (
-            GapStep(name="nominal peak", time_s=time_s / 4, detail="FLOP at the nominal rate"),
-            GapStep(name="shared memory", time_s=time_s, detail="a detail <b>of it</b>"),
-            GapStep(name="overlap", time_s=-time_s / 4, detail="what goes on beside it"),
         ),
         "constants": "an RTX 3090",
         "basis": "all blocks of one SM",

@@ -443,7 +443,7 @@ def cuda(monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
     adapt(monkeypatch.setattr)
     # a child process would not see this machine: that of `children` has one of its own
-    for user in ("profiling.on_gpu", "gpu.launch"):
+    for user in ("profiling.on_gpu", "profiling.competitors", "gpu.launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", OnGpu)
     yield fake
     assert fake.depth == 0, "PyCUDA aborts a process that ends inside of a context"
@@ -465,7 +465,7 @@ CHILD = "toolkit.gpu.worker_process.main()\n"
 @pytest.fixture
 def isolated(cuda, monkeypatch):
     """Launches are made in child processes."""
-    for user in ("profiling.on_gpu", "gpu.launch"):
+    for user in ("profiling.on_gpu", "profiling.competitors", "gpu.launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", InAChild)
     monkeypatch.setattr("toolkit.gpu.worker_process.GRACE_S", 1.0)
 

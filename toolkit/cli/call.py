@@ -26,7 +26,7 @@ from toolkit.cli.argument_syntax import (
     make_arguments,
 )
 from toolkit.cli.settings import make_settings
-from toolkit.execution.block_plan import Blocks
+from toolkit.execution.representatives import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import (
@@ -214,7 +214,7 @@ class Call:
 
         rung = self.rung
         measured = run(
-            self._kernel(compiled),
+            self.machine_code(compiled),
             grid=self.grid,
             block=self.block,
             arguments=rung.arguments(self.seed) if rung else self.made,
@@ -225,7 +225,7 @@ class Call:
         )
         return self._with_notes(measured)
 
-    def _kernel(self, compiled: Future[Source]) -> Kernel:
+    def machine_code(self, compiled: Future[Source]) -> Kernel:
         """The machine code, as `simulate` executes it."""
         if self.rung is not None:
             return compile_for(self.arch, self.rung.selection, self.options)

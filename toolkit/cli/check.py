@@ -49,16 +49,16 @@ def check(
     Exit code 1 says that there are errors.
     """
     with one_line_errors("interrupted: the check is not complete"):
-        from toolkit.cli.asked_launch import completed
+        from toolkit.cli.completed_options import completed
         from toolkit.cli.launch_source import compiled_beside
 
-        asked = completed(launch, "check")
+        options = completed(launch, "check")
 
-        with compiled_beside(asked.launch) as compiled:
-            from toolkit.cli.launch_options import call_of
+        with compiled_beside(options.launch) as compiled:
+            from toolkit.cli.parsed_call import call_of
             from toolkit.cli.progress import SimulationProgress
 
-            call = call_of(asked, compiled)
+            call = call_of(options, compiled)
             if html:
                 check_page(html, call)
             with SimulationProgress(call.source.name, call.needed_bytes(copies=True)) as progress:

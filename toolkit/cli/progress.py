@@ -24,7 +24,7 @@ from toolkit.launch.host_resources import available_bytes
 from toolkit.launch.progress import Progress
 
 if TYPE_CHECKING:
-    from toolkit.execution.estimate import Estimate
+    from toolkit.execution.wall_time import WallTime
 
 JUDGED_AFTER_S = 3.0  # of a simulation: the blocks that are done then say how long all take
 LONG_S = 60.0
@@ -125,7 +125,7 @@ class SimulationProgress(OneBar):
                 console=err,
             )
 
-    def announce(self, estimate: Estimate) -> None:
+    def announce(self, estimate: WallTime) -> None:
         """Say how long the blocks will take if that is more than a minute, or not known."""
         self._is_judged = estimate.seconds > LONG_S
         if self._is_judged:

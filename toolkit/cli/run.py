@@ -49,17 +49,17 @@ def run(
     with one_line_errors("interrupted: nothing was written"):
         _refuse_script(launch.source)
         device = _gpu()
-        from toolkit.cli.asked_launch import completed
+        from toolkit.cli.completed_options import completed
         from toolkit.cli.launch_source import compiled_beside
 
-        asked = completed(launch, "run")
+        options = completed(launch, "run")
 
-        with compiled_beside(asked.launch, device) as compiled:
+        with compiled_beside(options.launch, device) as compiled:
             from toolkit.cli.call import SimulatedCall
-            from toolkit.cli.launch_options import call_of
+            from toolkit.cli.parsed_call import call_of
             from toolkit.gpu.sampling import Sampling
 
-            call = call_of(asked, compiled, results.save or [], here=device)
+            call = call_of(options, compiled, results.save or [], here=device)
             results.check(call)
             sampling = Sampling(
                 precision=launch.precision,

@@ -60,23 +60,23 @@ def simulate(
             with suppress(KeyboardInterrupt):
                 run_after_saves(launch, top=results.shown_lines)
             return
-        from toolkit.cli.asked_launch import completed, told_of_content
+        from toolkit.cli.completed_options import completed, told_of_content
         from toolkit.cli.launch_source import compiled_beside
 
-        asked = completed(launch, "simulate")
+        options = completed(launch, "simulate")
 
-        with compiled_beside(asked.launch) as compiled:
-            from toolkit.cli.launch_options import call_of
+        with compiled_beside(options.launch) as compiled:
+            from toolkit.cli.parsed_call import call_of
             from toolkit.cli.progress import SimulationProgress
             from toolkit.cli.remedies import with_remedies
 
-            call = call_of(asked, compiled, results.save or [])
+            call = call_of(options, compiled, results.save or [])
             results.check(call)
             keeps = results.as_json or bool(results.save)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with (
                 SimulationProgress(call.source.name, needed) as progress,
-                told_of_content(asked),
+                told_of_content(options),
             ):
                 simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
                 if results.remedies:

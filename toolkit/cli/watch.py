@@ -14,10 +14,10 @@ from analysis.comparison.counts import Outcome
 from analysis.errors import InputError, shortened
 from reports.pages.comparison import brief
 from reports.sections.launch import counters_table
-from toolkit.cli.asked_launch import completed
-from toolkit.cli.launch_options import parse_call
+from toolkit.cli.completed_options import completed
 from toolkit.cli.launch_tables import print_simulated
 from toolkit.cli.options import LaunchOptions
+from toolkit.cli.parsed_call import parse_call
 from toolkit.cli.progress import SimulationProgress
 from toolkit.cli.terminal import COST, GAIN, err, note, out, rich_table, say
 from toolkit.cli.watched_runs import WatchedRun, Worker
@@ -54,8 +54,8 @@ def watch(launch: LaunchOptions, *, top: int | None) -> NoReturn:
         )
     launch = replace(launch, seed=chosen_seed(launch.seed))  # runs differ by their source alone
     with closing(Worker(launch)) as worker:
-        asked = completed(launch, "simulate")
-        known = replace(asked.launch, arguments=[one for one in asked.arguments if one])
+        options = completed(launch, "simulate")
+        known = replace(options.launch, arguments=[one for one in options.arguments if one])
         code = parse_call(known).code
         files = WatchedFiles(
             Path(launch.source),

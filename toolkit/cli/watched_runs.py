@@ -14,12 +14,12 @@ from multiprocessing.context import SpawnProcess
 
 from analysis.comparison.runs import RunComparison, compare_launches
 from analysis.errors import ToolkitError
-from toolkit.cli.asked_launch import completed
 from toolkit.cli.call import SimulatedCall
-from toolkit.cli.launch_options import call_of
+from toolkit.cli.completed_options import completed
 from toolkit.cli.launch_source import compiled_beside
 from toolkit.cli.launch_tables import record
 from toolkit.cli.options import LaunchOptions
+from toolkit.cli.parsed_call import call_of
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.compiler_process import end_with_parent
 
@@ -131,9 +131,9 @@ def run(launch: LaunchOptions, tell: Callable[[object], None]) -> WatchedRun | s
         )
 
     try:
-        asked = completed(launch, "simulate")
-        with compiled_beside(asked.launch) as compiled:
-            call = call_of(asked, compiled)
+        options = completed(launch, "simulate")
+        with compiled_beside(options.launch) as compiled:
+            call = call_of(options, compiled)
             simulated = call.run(
                 compiled,
                 lambda *done: tell(done),

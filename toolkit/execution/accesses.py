@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.block_schedule import BlockProgress, Floats, Integers
 from analysis.traffic.l2 import WHOLE_LINES, Accesses, Pairs
+from analysis.traffic.native import sorted_keys
 from analysis.traffic.pieces import READ, WRITE, piece_accesses
 from toolkit.sass.core.binding import ACCESS
 
@@ -173,14 +174,14 @@ def _pairs(accesses: NDArray[Any], lines: Floats) -> Pairs:
     """Return the DRAM transfers of the lines, of which each stands for `lines` lines."""
     if not len(accesses) or (accesses["mask"] == ALL_SECTORS).all():
         return WHOLE_LINES
-    order = np.argsort(accesses["line"], kind="stable")
-    number = accesses["line"][order]
-    first = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    number, order = sorted_keys(accesses["line"])
+    is_other = np.append(True, number[1:] != number[:-1])
+    first = np.flatnonzero(is_other)
     mask, kind = accesses["mask"][order], accesses["kind"][order]
-    is_read = kind != WRITE
-    read = np.bitwise_or.reduceat(np.where(is_read, mask, 0), first)
+    reads = np.where(kind != WRITE, mask, 0)
+    read = np.bitwise_or.reduceat(reads, first)
     written = np.bitwise_or.reduceat(np.where(kind != READ, mask, 0), first)
-    weight = lines[order][first]
+    weight = lines[order[first]]
 
     def of(masks: NDArray[Any]) -> tuple[float, float]:
         """Bytes of pairs per byte of these sectors, and the share of them in lone pairs."""
@@ -193,9 +194,10 @@ def _pairs(accesses: NDArray[Any], lines: Floats) -> Pairs:
     room = float(weight.sum()) * _SECTORS[ALL_SECTORS] / accessed
     # what L2 has evicted is read again by a block alone
     block = accesses["block"][order]
-    first = np.flatnonzero(np.append(True, (number[1:] != number[:-1]) | (block[1:] != block[:-1])))
-    weight = lines[order][first]
-    again, lone_again = of(np.bitwise_or.reduceat(np.where(is_read, mask, 0), first))
+    is_other[1:] |= block[1:] != block[:-1]
+    first = np.flatnonzero(is_other)
+    weight = lines[order[first]]
+    again, lone_again = of(np.bitwise_or.reduceat(reads, first))
     return Pairs(
         read=of_read,
         lone_read=lone_read,

@@ -30,8 +30,6 @@ from toolkit.execution.accesses import (
 )
 from toolkit.execution.assumed_accesses import assumed_accesses
 from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
-from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
-from toolkit.execution.estimate import Estimate
 from toolkit.execution.executed import NoPlanError
 from toolkit.execution.in_time import repeats_sums, with_warps_in_time
 from toolkit.execution.launch_counts import LaunchCounts
@@ -47,7 +45,7 @@ from toolkit.execution.replay import (
     blocks_of_busiest_sm,
     spread_blocks,
 )
-from toolkit.execution.representatives import regions
+from toolkit.execution.representatives import Blocks, of_blocks, regions
 from toolkit.execution.sampling import (
     Metrics,
     drawn_blocks,
@@ -56,6 +54,7 @@ from toolkit.execution.sampling import (
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import Asked, Residence
+from toolkit.execution.wall_time import WallTime
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.bound_launch import BoundLaunch
@@ -65,6 +64,8 @@ from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated
+
+WAIT = ": blocks wait for others"  # why all of them are executed
 
 # Function that executes ranges of blocks. It follows the values of blocks if regions are given.
 Execute = Callable[[Sequence[range], Regions | None], list[Run]]
@@ -273,7 +274,7 @@ class BlockSelection:
     seed: bytes  # determines the blocks that are drawn at random
     limit_s: float  # all blocks are executed, rather than counters estimated, within this time
     # estimates the time of all blocks by executing a few, and undoes their stores
-    trial: Callable[[], Estimate]
+    trial: Callable[[], WallTime]
     again: Callable[[], BoundLaunch]  # binds the launch to its arguments as they were before
     flow: Flow
     metrics: Metrics

@@ -20,8 +20,9 @@ from toolkit.execution.guessed_sizes import guessed_arrays
 from toolkit.execution.launch_request import NO_FUNCTION, LaunchRequest
 from toolkit.launch.element_types import type_named
 from toolkit.launch.launch import Argument, launch_geometry, three
-from toolkit.launch.proposed import Proposed, Size, SourceLaunches
+from toolkit.launch.proposed import Proposed, Size
 from toolkit.launch.random_arrays import random_array
+from toolkit.launch.source_launches import SourceLaunches
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import is_machine_code, read_source
 from toolkit.machine_code.signature import Declared
@@ -112,6 +113,7 @@ def _filled(
         )
     assert proposed.grid is not None, "it is refused"
     assert proposed.block is not None, "it is refused"
+    assert proposed.shared_bytes is not None, "it is refused"
     by_position = {k: x for k, x in given.items() if isinstance(k, int)}
     arguments: list[Argument | None] = [
         _random(one, seed, position) if isinstance(one, Size) else one

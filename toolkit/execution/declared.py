@@ -28,11 +28,6 @@ from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.grid import Pieces
 from kernels.closed_forms import pieces_of_c
 from toolkit.execution.accesses import AT_ONCE
-from toolkit.execution.block_plan import (
-    BlockPlan,
-    period,
-    timed_k,
-)
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.predict import finish_at_different_times, streams_of
 from toolkit.execution.recorded_blocks import RecordedBlocks, lines_basis
@@ -44,6 +39,11 @@ from toolkit.execution.replay import (
     spread_blocks,
 )
 from toolkit.execution.representatives import agree
+from toolkit.execution.rung_plan import (
+    BlockPlan,
+    period,
+    timed_k,
+)
 from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.launch.host_resources import sparse_zeros

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from analysis.errors import LaunchError
 from toolkit.machine_code.instruction import Instruction
-from toolkit.sass import check as watch
-from toolkit.sass import machine
+from toolkit.sass import checker, machine
 from toolkit.sass.bound_launch import BoundLaunch
+from toolkit.sass.control_flow import ControlFlow
 from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.faults import coordinates, describe
 from toolkit.sass.translate import Translated
@@ -19,38 +19,38 @@ Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck", "initcheck")
 
 _HAZARDS = {
-    watch.READ_AFTER_WRITE: ("RAW", "read-after-write"),
-    watch.WRITE_AFTER_READ: ("WAR", "write-after-read"),
-    watch.WRITE_AFTER_WRITE: ("WAW", "write-after-write"),
+    checker.READ_AFTER_WRITE: ("RAW", "read-after-write"),
+    checker.WRITE_AFTER_READ: ("WAR", "write-after-read"),
+    checker.WRITE_AFTER_WRITE: ("WAW", "write-after-write"),
 }
 _BARRIERS = {
-    watch.DIVERGENT_WARP: (
+    checker.DIVERGENT_WARP: (
         "divergent thread(s) in warp",
         "a barrier of the block that threads of the same warp do not reach",
     ),
-    watch.ABSENT_LANE: (
+    checker.ABSENT_LANE: (
         "divergent thread(s) in warp",
         "a warp operation that a thread named by its mask does not execute",
     ),
-    watch.INVALID_MASK: (
+    checker.INVALID_MASK: (
         "invalid arguments",
         "a thread takes part in a warp operation whose mask does not name it",
     ),
-    watch.MISMATCHED_MASK: (
+    checker.MISMATCHED_MASK: (
         "invalid arguments",
         "threads of a warp synchronise with each other, and name different masks",
     ),
 }
 UNDEFINED_SHUFFLES = {
-    watch.UNNAMED_SOURCE: "which its mask {mask:#010x} does not name",
-    watch.ABSENT_SOURCE: "which does not execute it",
+    checker.UNNAMED_SOURCE: "which its mask {mask:#010x} does not name",
+    checker.ABSENT_SOURCE: "which does not execute it",
 }
 _OF_CLUSTERS = {
-    watch.EARLY_ACCESS: (
+    checker.EARLY_ACCESS: (
         "access before cluster barrier",
         "may not have started: no cluster barrier before",
     ),
-    watch.LEFT_BLOCK: (
+    checker.LEFT_BLOCK: (
         "access after block exit",
         "may have left the kernel",
     ),
@@ -72,24 +72,24 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.PARTIAL_GROUP: ("synccheck", "divergent thread(s) in warp"),
 }
 DROPPED = {
-    watch.OUT_OF_BOUNDS: machine.OUT_OF_BOUNDS,
-    watch.MISALIGNED: machine.MISALIGNED,
-    watch.WRITE_TO_CONSTANT: machine.WRITE_TO_CONSTANT,
+    checker.OUT_OF_BOUNDS: machine.OUT_OF_BOUNDS,
+    checker.MISALIGNED: machine.MISALIGNED,
+    checker.WRITE_TO_CONSTANT: machine.WRITE_TO_CONSTANT,
 }
 _WITHIN_WARP = "no __syncwarp() between them"
 _BULK_REMEDIES = {
-    watch.READ_AFTER_WRITE: "no wait for the copy's mbarrier between them",
-    watch.WRITE_AFTER_READ: (
+    checker.READ_AFTER_WRITE: "no wait for the copy's mbarrier between them",
+    checker.WRITE_AFTER_READ: (
         "the writer does not wait for an arrival at an mbarrier after the read"
     ),
-    watch.WRITE_AFTER_WRITE: "the later write does not wait for the earlier one",
+    checker.WRITE_AFTER_WRITE: "the later write does not wait for the earlier one",
 }
 _PRODUCT_REMEDIES = {
-    watch.WRITE_AFTER_READ: (
+    checker.WRITE_AFTER_READ: (
         "the writer does not come after a wgmma.wait_group for the group of that read"
     ),
 }
-_ASYNC_REMEDIES = {watch.IS_BULK: _BULK_REMEDIES, watch.IS_PRODUCT: _PRODUCT_REMEDIES}
+_ASYNC_REMEDIES = {checker.IS_BULK: _BULK_REMEDIES, checker.IS_PRODUCT: _PRODUCT_REMEDIES}
 _ACTIONS = {
     "LDGSTS": "asynchronous copy",
     **dict.fromkeys(("HGMMA", "QGMMA", "IGMMA", "BGMMA"), "read by wgmma"),
@@ -166,6 +166,7 @@ class Wording:
 
     def __init__(self, translated: Translated, bound: BoundLaunch) -> None:
         self._translated, self._bound = translated, bound
+        self._control = ControlFlow(translated.kernel.instructions)
 
     def is_mistake(self, row: Any) -> bool:
         """False if the absent lane exited before it could reach a barrier or a warp operation.
@@ -176,22 +177,22 @@ class Wording:
         operations.
         """
         kind, pc, left = int(row["kind"]), int(row["pc"]), int(row["pc_before"])
-        if kind not in (watch.ABSENT_LANE, watch.DIVERGENT_WARP):
+        if kind not in (checker.ABSENT_LANE, checker.DIVERGENT_WARP):
             return True
         code = self._translated.kernel.instructions
-        if kind == watch.ABSENT_LANE and not (
-            pc + 1 < len(code) and code[pc + 1].opcode in watch.COLLECTIVES
+        if kind == checker.ABSENT_LANE and not (
+            pc + 1 < len(code) and code[pc + 1].opcode in checker.COLLECTIVES
         ):
             return False
-        if left == watch.NOBODY and kind == watch.DIVERGENT_WARP:
+        if left == checker.NOBODY and kind == checker.DIVERGENT_WARP:
             return code[pc].address not in self._translated.kernel.warp_operations
-        return left == watch.NOBODY or watch.goes_past(code, pc, left)
+        return left == checker.NOBODY or self._control.always_bypasses(pc, left)
 
     def finding(self, row: Any) -> Finding:
         kind = int(row["kind"])
         if kind in _HAZARDS:
             return self._hazard(row, *_HAZARDS[kind])
-        if kind == watch.UNWRITTEN:
+        if kind == checker.UNWRITTEN:
             return self._unwritten(row)
         if kind in DROPPED:
             return self._dropped(row)
@@ -245,9 +246,9 @@ class Wording:
         first = self._access(row["pc_before"], row["block_before"], row["thread_before"])
         second = self._access(row["pc"], row["block"], row["thread"])
         # in a[i] += 1, neither the read nor the write of the other thread comes first
-        if row["is_async"] == watch.READ_IS_FIRST and first.location != second.location:
+        if row["is_async"] == checker.READ_IS_FIRST and first.location != second.location:
             first, second = second, first
-            short, long = _HAZARDS[watch.WRITE_AFTER_READ]
+            short, long = _HAZARDS[checker.WRITE_AFTER_READ]
         memory, buffer, address = self._memory(row)
         in_global = memory == "global"
         in_cluster = bool(row["owner"])
@@ -272,7 +273,7 @@ class Wording:
     def _barrier(self, row: Any, kind: str, meaning: str) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"], "wait")
         missing = ""
-        if row["thread_before"] != watch.NOBODY:
+        if row["thread_before"] != checker.NOBODY:
             absent = self._thread(int(row["thread_before"]))
             missing = f" and thread {absent} does not"
         elif row["address"]:
@@ -287,7 +288,7 @@ class Wording:
         access = self._access(row["pc"], row["block"], row["thread"], "shuffle")
         lane, source = int(row["thread"]) % LANES, int(row["thread_before"]) % LANES
         why = UNDEFINED_SHUFFLES[int(row["kind"])].format(mask=int(row["address"]))
-        if row["kind"] == watch.ABSENT_SOURCE and row["pc_before"] != watch.NOBODY:
+        if row["kind"] == checker.ABSENT_SOURCE and row["pc_before"] != checker.NOBODY:
             why = "which has left the kernel"
         message = (
             f"shuffle error: undefined value: lane {lane} (thread {access.thread} of block "
@@ -300,7 +301,7 @@ class Wording:
         exited."""
         first = self._access(row["pc"], row["block"], row["thread"])
         accesses = [first]
-        if row["thread_before"] != watch.NOBODY:
+        if row["thread_before"] != checker.NOBODY:
             end = self._access(row["pc_before"], row["block_before"], row["thread_before"], "exit")
             accesses.append(end)
             why += f" at {end.location}: no cluster barrier between them"
@@ -362,7 +363,7 @@ class Wording:
 def _block_of_malloc(row: Any) -> tuple[int, int]:
     """Address and bytes of the live block before an address of the heap; zeros without one."""
     size = int(row["thread_before"])
-    return (0, 0) if size == watch.NOBODY else (int(row["block_before"]), size)
+    return (0, 0) if size == checker.NOBODY else (int(row["block_before"]), size)
 
 
 def _missing_order(row: Any, memory: str | None) -> str:
@@ -370,7 +371,7 @@ def _missing_order(row: Any, memory: str | None) -> str:
     remedies = _ASYNC_REMEDIES.get(int(row["is_async"]), {})
     if remedy := remedies.get(int(row["kind"])):
         return remedy
-    if row["is_async"] == watch.IS_ASYNC:
+    if row["is_async"] == checker.IS_ASYNC:
         return "a copy that its thread did not wait for (cp.async.wait)"
     if memory == "global":
         return "no fence with an atomic operation orders the blocks"

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from analysis.errors import InputError, ToolkitError
 from analysis.geometry import Geometry
 from reports import text as words
-from toolkit.execution.block_plan import PERIOD
 from toolkit.execution.proof import (
     Proof,
     Prover,
@@ -26,7 +25,7 @@ from toolkit.execution.proof import (
     far_apart,
     index_of,
 )
-from toolkit.execution.representatives import regions
+from toolkit.execution.representatives import PERIOD, regions
 from toolkit.execution.simulator import prepared
 from toolkit.launch.element_types import type_named
 from toolkit.launch.host_resources import sparse_zeros

@@ -7,8 +7,7 @@ from math import prod
 from analysis.argument_types import shown
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from toolkit.execution.block_plan import Blocks
-from toolkit.execution.representatives import Grid
+from toolkit.execution.representatives import Blocks, Grid
 from toolkit.launch.host_resources import shortage
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.bound_launch import BoundLaunch

@@ -23,20 +23,19 @@ from analysis.rounding import Check
 from analysis.traffic.pieces import READ
 from kernels.closed_forms import tiles_of_c
 from toolkit.execution.accesses import MOST_ACCESSES
-from toolkit.execution.block_plan import (
+from toolkit.execution.declared import BlockRuns, DeclaredCounts
+from toolkit.execution.recorded_blocks import blocks_that_exchange
+from toolkit.execution.representatives import agree, of_blocks
+from toolkit.execution.rung_binding import bind_in_place
+from toolkit.execution.rung_plan import (
     DIFFER,
     KINDS_DIFFER,
     NOT_AFFINE,
     BlockKind,
     BlockPlan,
     listed,
-    of_blocks,
     rung_plans,
 )
-from toolkit.execution.declared import BlockRuns, DeclaredCounts
-from toolkit.execution.recorded_blocks import blocks_that_exchange
-from toolkit.execution.representatives import agree
-from toolkit.execution.rung_binding import bind_in_place
 from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.kernel import Kernel

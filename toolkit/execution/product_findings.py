@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.execution.findings import Finding, ThreadAction, Wording, place
-from toolkit.sass import check as watch
+from toolkit.sass import checker
 from toolkit.sass.faults import SWIZZLED
 
 _OF_MATRICES = {
-    watch.OTHER_SWIZZLE: "swizzle mismatch",
-    watch.MISALIGNED_MATRIX: "misaligned matrix",
+    checker.OTHER_SWIZZLE: "swizzle mismatch",
+    checker.MISALIGNED_MATRIX: "misaligned matrix",
 }
 _OF_REGISTERS = {
-    watch.EARLY_RESULT: (
+    checker.EARLY_RESULT: (
         "early read of a result",
         "it reads what wgmma at {line} may not have written yet: no wgmma.wait_group between them "
         "(wait before the first use)",
     ),
-    watch.EARLY_CHANGE: (
+    checker.EARLY_CHANGE: (
         "early write of an operand",
         "it overwrites a register of wgmma at {line}, which may still use it: no wgmma.wait_group "
         "between them",
     ),
-    watch.NO_ARRIVE: (
+    checker.NO_ARRIVE: (
         "missing wgmma.fence",
         "it uses registers that other instructions wrote: no wgmma.fence between them",
     ),
@@ -35,7 +35,7 @@ class ProductWording(Wording):
 
     def finding(self, row: Any) -> Finding:
         kind = int(row["kind"])
-        if kind == watch.NO_PROXY_FENCE:
+        if kind == checker.NO_PROXY_FENCE:
             return self._unfenced(row)
         if kind in _OF_MATRICES:
             return self._matrix(row, _OF_MATRICES[kind])
@@ -64,7 +64,7 @@ class ProductWording(Wording):
         """Finding for a descriptor that does not fit how its matrix was written."""
         first, second = self._pair(row)
         number = int(row["is_async"])
-        if row["kind"] == watch.OTHER_SWIZZLE:
+        if row["kind"] == checker.OTHER_SWIZZLE:
             how = (
                 f"the descriptor has {SWIZZLED[number & 0xFFFF]} and the copy wrote with "
                 f"{SWIZZLED[number >> 16]}, or the base offset is not 0: give both the same swizzle"
@@ -86,7 +86,7 @@ class ProductWording(Wording):
         """Finding for registers that products of a warpgroup use."""
         access = self._access(row["pc"], row["block"], row["thread"], kind)
         accesses, line = [access], ""
-        if row["pc_before"] != watch.NOBODY:
+        if row["pc_before"] != checker.NOBODY:
             first = self._access(row["pc_before"], row["block"], row["thread_before"])
             accesses, line = [first, access], first.location
         message = (

@@ -8,17 +8,21 @@ represent their region only if all their counts are equal, instruction by instru
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+Blocks = Literal["all", "representative"] | int  # which blocks to execute, or how many
 Grid = tuple[int, int, int]
 RegionCounts = tuple[int, Sequence[NDArray[Any]]]  # population of a region, counts of members
+
+PERIOD = 8  # offsets within a sector, in floats, at which a row may begin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +83,17 @@ def _spread(part: range, period: int) -> list[int]:
     return sorted(chosen)
 
 
+def limited(chosen: Sequence[Region], most: int) -> list[Region]:
+    """Regions with about `most` members in total: at least one each, the others in turns."""
+    further = sorted(
+        (turn, k) for k, region in enumerate(chosen) for turn in range(1, len(region.members))
+    )
+    taken = Counter(k for _, k in further[: max(0, most - len(chosen))])
+    return [
+        replace(region, members=region.members[: 1 + taken[k]]) for k, region in enumerate(chosen)
+    ]
+
+
 def agree(counts: Sequence[NDArray[Any]]) -> bool:
     """True if blocks have equal counts for every instruction."""
     return all(np.array_equal(counts[0], other) for other in counts[1:])
@@ -98,3 +113,9 @@ def extrapolated(of_regions: Sequence[RegionCounts]) -> NDArray[Any]:
             summed = sum(count[name] for count in counts)
             total[name] += summed + np.rint(summed * (rest / len(counts))).astype(np.uint64)
     return total
+
+
+def of_blocks(executed: int, everything: int) -> str:
+    if everything == 1:
+        return "the one block"
+    return f"{'all' if executed == everything else f'{executed:,} of'} {everything:,} blocks"

@@ -30,9 +30,7 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from analysis.records.launch import COMPILER
 from reports import text
-from toolkit.execution.block_plan import PERIOD, Blocks, limited
 from toolkit.execution.completed_request import completed
-from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
 from toolkit.execution.findings import (
     DROPPED,
     TOOLS,
@@ -44,8 +42,9 @@ from toolkit.execution.findings import (
 from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
 from toolkit.execution.limits import check_limits
 from toolkit.execution.product_findings import ProductWording
-from toolkit.execution.representatives import regions
+from toolkit.execution.representatives import PERIOD, Blocks, limited, regions
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
+from toolkit.execution.wall_time import MOST_INSTRUCTIONS, WallTime, estimated_wall_time
 from toolkit.frontends.front_end import Grid
 from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.host_resources import shortage
@@ -59,10 +58,9 @@ from toolkit.machine_code.left_out import summary
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import chosen_seed
-from toolkit.sass import check as watch
-from toolkit.sass import machine
+from toolkit.sass import checker, machine
 from toolkit.sass.bound_launch import BoundLaunch
-from toolkit.sass.check import Raw, run_watched, watched
+from toolkit.sass.checker import Raw, run_checked, with_checks
 from toolkit.sass.faults import describe_unaccessed
 from toolkit.sass.machine import FaultError
 from toolkit.sass.module_variables import describe_unset
@@ -201,7 +199,7 @@ def check(
         translated, bound, _ = prepared(cubin, geometry, given, setup=request.setup)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, given, unwritten)
-        if lack := shortage(watch.memory_bytes(watched(translated, bound, names))):
+        if lack := shortage(checker.memory_bytes(with_checks(translated, bound, names))):
             raise LaunchError(f"{cubin.name}: a check takes up to {lack}: take a smaller launch")
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
             announce(_estimated(translated, bound, chosen, names))
@@ -212,15 +210,15 @@ def check(
 
 def _estimated(
     translated: Translated, bound: BoundLaunch, blocks: Sequence[int], unwritten: Sequence[str]
-) -> Estimate:
+) -> WallTime:
     """Estimated time of a check of some blocks, from a few of them."""
 
     def execute(few: Sequence[int], most: int) -> None:
-        launch = watched(translated, bound, unwritten)
-        if fault := run_watched(launch, few, max_instructions=most).fault:
+        launch = with_checks(translated, bound, unwritten)
+        if fault := run_checked(launch, few, max_instructions=most).fault:
             raise FaultError(fault)
 
-    return estimated(execute, bound, blocks, 1, waits=bound.blocks_meet)
+    return estimated_wall_time(execute, bound, blocks, 1, waits=bound.blocks_meet)
 
 
 def _check(
@@ -239,17 +237,17 @@ def _check(
     loop.
     """
     progress = FinishedBlocks(of=len(blocks), advance=advance)
-    follows = watch.follows_shared_memory(translated)
-    in_cluster = watch.follows_clusters(translated)
-    launch = watched(translated, bound, unwritten)
-    raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=progress.add)
+    follows = checker.follows_shared_memory(translated)
+    in_cluster = checker.follows_clusters(translated)
+    launch = with_checks(translated, bound, unwritten)
+    raw = run_checked(launch, blocks, max_instructions=max_instructions, advance=progress.add)
     words = ProductWording(translated, bound)
     rows = [row for row in raw.findings if words.is_mistake(row)]
     shuffles = [row for row in rows if row["kind"] in UNDEFINED_SHUFFLES]
     if (
         shuffles
         and raw.fault is None
-        and not watch.undefined_values_matter(launch, blocks, max_instructions=max_instructions)
+        and not checker.undefined_values_matter(launch, blocks, max_instructions=max_instructions)
     ):
         rows = [row for row in rows if row["kind"] not in UNDEFINED_SHUFFLES]
     findings = folded(map(words.finding, rows))
@@ -312,14 +310,14 @@ def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
             "findings may be a consequence"
         )
     if _outlives_its_faults(raw):
-        limit = f"its limit of instructions (at most {watch.AFTERLIFE:,}, counted by warps)"
+        limit = f"its limit of instructions (at most {checker.AFTERLIFE:,}, counted by warps)"
         yield f"after the first of them the kernel did not end within {limit}: {unchecked}"
     elif raw.fault is not None:
         yield f"the kernel was stopped there: {unchecked}"
     if not raw.is_complete:
         yield (
             f"there are more findings than are listed (memcheck stops after "
-            f"{watch.MOST_FAULTS}): fix these first"
+            f"{checker.MOST_FAULTS}): fix these first"
         )
     if in_cluster:
         yield (

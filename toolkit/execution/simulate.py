@@ -9,16 +9,16 @@ from typing import Any
 
 from analysis.argument_types import checked
 from analysis.comparison.accuracy import device_of
-from analysis.devices import Device, find_device, with_clock
+from analysis.devices import Device, find_device
 from analysis.errors import InputError, ShapeError
 from analysis.geometry import WARP_SIZE
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
 from analysis.records.launch import COMPILER
 from analysis.timing.predicted import Explanation
-from toolkit.execution.block_plan import Blocks
 from toolkit.execution.completed_request import completed
 from toolkit.execution.launch_request import LaunchRequest
+from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulator import (
@@ -42,7 +42,7 @@ from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload, check_seed, chosen_seed
 from toolkit.sass.core import binding as core
-from toolkit.store.constants_file import with_constants
+from toolkit.store.constants_file import predicting_with
 
 
 def check_simulator() -> None:
@@ -170,7 +170,7 @@ def simulate(
         workers (default: one per core).
     advance, announce, when_counted
         Called as `advance(done, of)` when blocks finish; with the estimated time
-        (`toolkit.execution.estimate.Estimate`) before many blocks are executed, of which a few are
+        (`toolkit.execution.wall_time.WallTime`) before many blocks are executed, of which a few are
         executed to estimate it; and with the counters before traffic and time are modelled.
 
     Returns
@@ -292,10 +292,8 @@ def _on_a_device(
             raise InputError(
                 f"{what} for a predicted time, and no device of {arch} is known: name one"
             )
-    if device is not None and constants is not None:
-        device = with_constants(device, constants)
-    if device is not None and clock is not None:
-        device = with_clock(device, clock)
+    if device is not None:
+        device = predicting_with(device, constants, clock)
     return replace(simulator, device=device)
 
 

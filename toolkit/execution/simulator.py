@@ -24,15 +24,15 @@ from toolkit.execution.block_counts import (
     RecordedCounts,
     counted_blocks,
 )
-from toolkit.execution.block_plan import Blocks
-from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.launch_time import (
     counted_execution,
     modelled_execution,
     unmodelled_execution,
 )
 from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
+from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import check_cooperative, most_resident, residence_of
+from toolkit.execution.wall_time import MOST_INSTRUCTIONS, WallTime, announcing, estimated_wall_time
 from toolkit.launch.checks import (
     check_arguments,
     check_fits,
@@ -73,7 +73,7 @@ MAX_INSTRUCTIONS = 10**12
 LIMIT_S = 10.0  # all blocks are executed, rather than counters estimated, within this time
 
 Advance = Callable[[int, int], None]
-Announce = Callable[[Estimate], None]
+Announce = Callable[[WallTime], None]
 WhenCounted = Callable[[Execution], None]
 
 
@@ -261,15 +261,15 @@ class Simulator:
             at_once=self.blocks != "representative",
         )
 
-    def _before_all(self, kernel: str, bound: BoundLaunch, trial: Callable[[], Estimate]) -> None:
+    def _before_all(self, kernel: str, bound: BoundLaunch, trial: Callable[[], WallTime]) -> None:
         """Check that copies of all buffers fit, and announce the estimated time of all blocks."""
         check_buffers(kernel, bound)
         if self.announce is not None and self.max_instructions >= MOST_INSTRUCTIONS:
             self.announce(trial())
 
-    def _trial(self, bound: BoundLaunch, waits: bool) -> Estimate:
+    def _trial(self, bound: BoundLaunch, waits: bool) -> WallTime:
         """Estimated time of all blocks, from a few of them."""
-        return estimated(
+        return estimated_wall_time(
             lambda few, most: run_blocks(
                 bound,
                 [range(few[0], few[-1] + 1)],

@@ -24,6 +24,7 @@ from analysis.l2_state import DEFAULT_L2, L2State, l2_state
 from toolkit.gpu.context import POISON, Gpu, LoadedKernel, gpu_here
 from toolkit.gpu.cublas import cublas_product
 from toolkit.gpu.driver import encoded
+from toolkit.gpu.gpu_launch import GpuLaunch
 from toolkit.gpu.nvcc import FILE
 from toolkit.gpu.printed import printed_text
 from toolkit.gpu.sampling import Sampling, samples_of
@@ -35,7 +36,6 @@ from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import (
     Argument,
     Execution,
-    Launch,
     buffer_labels,
     buffer_of,
     buffers_of,
@@ -68,7 +68,7 @@ class Task:
     `limit_s` is for all until the first results are there, `launch_limit_s` for one launch more.
     """
 
-    launch: Callable[[], Launch]
+    launch: Callable[[], GpuLaunch]
     limit_s: float
     launch_limit_s: float
     buffer_bytes: int = 0  # on the GPU, guard bands left aside
@@ -110,7 +110,7 @@ class OnGpu:
         """Free the buffers: no further request follows."""
         self._guarded.release()
 
-    def _prepared(self, launch: Launch, held: ExitStack) -> Callable[[], None]:
+    def _prepared(self, launch: GpuLaunch, held: ExitStack) -> Callable[[], None]:
         declared = launch.declared
         if declared is None and isinstance(launch.source, str):
             declared = signature(launch.source, launch.kernel)
@@ -155,7 +155,7 @@ class OnGpu:
         return self._downloaded(position)
 
     def elements_with(
-        self, make: Callable[[], Launch], position: int, places: tuple[NDArray[Any], ...]
+        self, make: Callable[[], GpuLaunch], position: int, places: tuple[NDArray[Any], ...]
     ) -> NDArray[Any]:
         """Rows and columns of an array after one launch on the inputs of another launch.
 
@@ -223,7 +223,7 @@ class OnGpu:
             raise LaunchError(damage)
 
 
-def _loaded(gpu: Gpu, launch: Launch) -> LoadedKernel | None:
+def _loaded(gpu: Gpu, launch: GpuLaunch) -> LoadedKernel | None:
     """The kernel of a launch; None for a library."""
     if not launch.source:
         return None
@@ -345,7 +345,7 @@ class InAChild(Isolated):
         return found
 
     def elements_with(
-        self, make: Callable[[], Launch], position: int, places: tuple[NDArray[Any], ...]
+        self, make: Callable[[], GpuLaunch], position: int, places: tuple[NDArray[Any], ...]
     ) -> NDArray[Any]:
         found: NDArray[Any] = self._ask("elements_with", make, position, places)
         return found
@@ -361,7 +361,7 @@ class InAChild(Isolated):
         self._ask("raise_damage")
 
 
-def task_of(launch: Launch, limit_s: float = RUN_S) -> Task:
+def task_of(launch: GpuLaunch, limit_s: float = RUN_S) -> Task:
     """The task of a launch as it is."""
     return Task(
         launch=partial(_as_it_is, launch),
@@ -371,7 +371,7 @@ def task_of(launch: Launch, limit_s: float = RUN_S) -> Task:
     )
 
 
-def _as_it_is(launch: Launch) -> Launch:
+def _as_it_is(launch: GpuLaunch) -> GpuLaunch:
     return launch
 
 
@@ -467,7 +467,7 @@ def run(
             field: getattr(found, field)
             for field in ("name", "target", "file", "source", "declared", "compiler", "left_out")
         }
-    launch = Launch(
+    launch = GpuLaunch(
         source=code,
         name=name,
         kernel=kernel,

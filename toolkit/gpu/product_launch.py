@@ -11,9 +11,10 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from kernels.selection import Selection, find
 from kernels.variant import Variant
+from toolkit.gpu.gpu_launch import GpuLaunch
 from toolkit.gpu.launch import Task
 from toolkit.launch.host_resources import sparse_zeros
-from toolkit.launch.launch import Launch, buffers_of
+from toolkit.launch.launch import buffers_of
 from toolkit.rungs.arguments import position_of_c, rung_arguments
 from toolkit.rungs.matrices import Workload
 
@@ -57,7 +58,7 @@ def launch_of_product(
     executed: Gemm,
     seed: int,
     workload: Callable[[Gemm, int], Workload] = Workload,
-) -> Launch:
+) -> GpuLaunch:
     """C = 1·A·B + 0·C by a rung, whose text or machine code is `source`, or by cuBLAS."""
     variant = find(name)
     a, b = workload(problem, seed).padded(executed)
@@ -65,7 +66,7 @@ def launch_of_product(
     if not isinstance(variant, Variant):
         sizes = map(np.int32, (executed.m, executed.n, executed.k))
         one = Geometry.of(1, 1)  # cuBLAS chooses its own
-        return Launch(
+        return GpuLaunch(
             source="",
             name="",
             kernel=name,
@@ -75,7 +76,7 @@ def launch_of_product(
             unwritten=(position_of_c(variant),),
         )
     arguments = rung_arguments(variant, parameters, executed, matrices)
-    return Launch(
+    return GpuLaunch(
         source=source,
         name=variant.file,
         kernel=variant.entry,

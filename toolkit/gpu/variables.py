@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.gpu.context import Gpu, LoadedKernel
+from toolkit.gpu.gpu_launch import GpuLaunch
 from toolkit.launch.heap import HEAP_BYTES
-from toolkit.launch.launch import Launch
 from toolkit.machine_code.variable_names import is_of_user
 from toolkit.sass.module_variables import outputs_of, symbols_of
 
@@ -20,7 +20,7 @@ class Variables:
     Raises InputError for a setting that does not fit them.
     """
 
-    def __init__(self, kernel: LoadedKernel, launch: Launch) -> None:
+    def __init__(self, kernel: LoadedKernel, launch: GpuLaunch) -> None:
         source = launch.source if isinstance(launch.source, str) else launch.text
         self._module, self._given = kernel.module, launch.setup.symbols
         self._cubin = replace(kernel.cubin, source=source)

@@ -64,7 +64,7 @@ def check_geometry(kernel: str, geometry: Geometry) -> None:
 
 
 def check_shared(kernel: str, static_bytes: int, dynamic_bytes: int, architecture: str) -> None:
-    """Raise InputError for more shared memory than a block can have on an sm_86."""
+    """Raise InputError for more shared memory than a block can have."""
     limits = limits_of(architecture)
     most = MOST_SHARED if limits is None else limits.shared_bytes_per_block_optin
     if dynamic_bytes < 0:

@@ -1,4 +1,4 @@
-"""The call that silicon and simulator both answer: a launch in, an execution out."""
+"""Arguments and geometry of a launch, and the `Execution` that simulator and GPU return."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from analysis.records.summaries import rows_of_lines, summaries
 from analysis.rounding import Check
 from analysis.timing.predicted import Predicted, RankedCause
 from toolkit.launch.element_types import type_text
-from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.launch.texture import Surface, Texture
 from toolkit.machine_code.signature import Declared
@@ -41,32 +40,6 @@ if TYPE_CHECKING:
 
 Described = TensorMap | Texture | Surface  # of an array, which becomes a buffer
 Argument = NDArray[np.generic] | np.generic | Described
-
-
-@dataclass(frozen=True, kw_only=True)
-class Launch:
-    """One kernel launch: the code to compile, the geometry and the arguments.
-
-    Raises InputError for an argument that is not an array, a NumPy scalar, a tensor map, a texture
-    or a surface.
-    """
-
-    source: str | bytes  #: CUDA C++ text, or machine code; empty for cuBLAS
-    name: str  #: file name of the source in messages
-    kernel: str
-    geometry: Geometry
-    #: arrays are device buffers; NumPy scalars, tensor maps and handles are passed by value
-    arguments: Sequence[Argument]
-    defines: Mapping[str, object] = field(default_factory=dict)
-    options: Sequence[str] = ("-lineinfo",)
-    inputs: Sequence[int] = ()  #: positions of arrays that the kernel must not write to
-    unwritten: Sequence[int] = ()  #: positions of arrays without contents, such as outputs
-    declared: Sequence[Declared] | None = None  #: parameters as the source declares them
-    setup: LaunchSetup = PLAIN  #: variables, heap, and the kind of launch
-    text: str = ""  #: the source of machine code, which says the types of variables
-
-    def __post_init__(self) -> None:
-        check_numpy(self.kernel, self.arguments)
 
 
 @dataclass(frozen=True, kw_only=True)

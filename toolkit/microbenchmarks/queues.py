@@ -18,6 +18,7 @@ FEW, MANY = 16, 24  # requests of a warp: more than wait
 KINDS = {
     "global_loads": "loads of global memory, 32 lines of L1 each",
     "copies": "copies of 4 bytes per lane from 32 lines of L1 to shared memory",
+    "copies_past_l1": "copies of 16 bytes per lane from 8 lines, past L1, to shared memory",
 }
 ROW_FLOATS = 128  # of a lane, in one bank
 WARPS = 4  # of which each has a scheduler to itself

@@ -121,7 +121,6 @@ FORMS = {
         inputs="d",
     ),
 }
-FROM_SM_90 = {"dmma_1684", "dmma_1688", "dmma_16816"}
 
 
 def _probe(name: str, form: Mma, chains: int, count: int) -> Probe:
@@ -151,11 +150,61 @@ def _in_quotes(lines: str) -> str:
     return lines.replace("\n", '"\n"')
 
 
+def _beside(ptx: str, count: int) -> Probe:
+    """Products of 16x8x16, each with `count` instructions behind it on registers of their own."""
+    chains, others = 4, 8
+    sums, a, b = FORMS["hmma_16816_f32"].registers
+    written = [f"x{k}" for k in range(chains * sums)]
+    read = [f"y{k}" for k in range(a + b)]
+    more = [f"z{k}" for k in range(others)]
+    used = ["p", "q"]
+    names = [*written, *more, *read, *used]
+    number = {name: f"%{k}" for k, name in enumerate(names)}
+    lines = []
+    for k in range(COUNT // 2):
+        d = ", ".join(number[x] for x in written[sums * (k % chains) : sums * (k % chains) + sums])
+        first, second = (", ".join(number[y] for y in part) for part in (read[:a], read[a:]))
+        form = FORMS["hmma_16816_f32"].ptx
+        lines.append(f"mma.sync.aligned.{form} {{{d}}}, {{{first}}}, {{{second}}}, {{{d}}};")
+        for j in range(count):
+            z = number[more[(k * count + j) % others]]
+            lines.append(ptx.format(z=z, p=number["p"], q=number["q"]))
+    letter = "f" if ".f32" in ptx else "r"
+    kind = LETTERS[letter]
+    text = "\n".join(lines)
+    outputs = ", ".join([f'"+f"({x})' for x in written] + [f'"+{letter}"({z})' for z in more])
+    inputs = ", ".join([f'"r"({y})' for y in read] + [f'"{letter}"({u})' for u in used])
+    return Probe(
+        name=f"mma_beside_{'ffma' if letter == 'f' else 'iadd'}_{count}",
+        setup=" ".join(
+            [f"float {x} = offsets[lane + {k}];" for k, x in enumerate(written)]
+            + [f"{kind} {z} = offsets[lane + {k}];" for k, z in enumerate([*more, *used])]
+            + [f"unsigned {y} = offsets[lane + {k}];" for k, y in enumerate(read)]
+        ),
+        body=f'asm volatile("{{"\n"{_in_quotes(text)}"\n"}}" : {outputs} : {inputs});',
+        keep=" ".join(
+            [f"kept ^= __float_as_uint({x});" for x in written]
+            + [f"kept ^= {_TO_BITS[letter].format(z)};" for z in more]
+        ),
+        opcode=FORMS["hmma_16816_f32"].opcode,
+        count=COUNT // 2,
+        threads=THREADS,
+    )
+
+
+BESIDE = {
+    (name, count): _beside(ptx, count)
+    for name, ptx in {
+        "ffma": "fma.rn.f32 {z}, {p}, {q}, {z};",
+        "iadd": "add.s32 {z}, {z}, {p};",
+    }.items()
+    for count in (1, 2, 3, 4, 5)
+}
 RATES = {
     name: _probe(f"mma_rate_{name}", one, CHAINS[one.letter], COUNT) for name, one in FORMS.items()
 }
 CHAINED = {name: _probe(f"mma_chain_{name}", one, 1, COUNT // 4) for name, one in FORMS.items()}
-PROBES = (*RATES.values(), *CHAINED.values())
+PROBES = (*RATES.values(), *CHAINED.values(), *BESIDE.values())
 
 
 def _interval(bench: Bench, form: str) -> Median:
@@ -170,7 +219,20 @@ def _chain(bench: Bench, form: str) -> Median:
     return bench.per_instruction(CHAINED[form], 1, repeats=3)
 
 
+def _interval_beside(bench: Bench, op: str, count: int) -> Median:
+    bench.place()
+    return bench.per_instruction(BESIDE[op, count], 2, schedulers=SCHEDULERS, repeats=3)
+
+
 BENCHMARKS = (
+    *each(
+        "hmma_16816_f32_beside_{count}_{op}_cycles",
+        "cycles per product and scheduler",
+        "each product is followed by {count} {op} on registers of their own, 2 warps per scheduler",
+        _interval_beside,
+        op=("ffma", "iadd"),
+        count=(1, 2, 3, 4, 5),
+    ),
     *each(
         "{form}_interval_cycles",
         "cycles per warp instruction and scheduler",

@@ -25,7 +25,6 @@ from analysis.library import sources_of
 
 ROOT = Path(__file__).parents[2]
 ZIG = "ziglang==0.17.1"  # newer ones may spell the flags below in another way
-CORE = ROOT / "toolkit/sass/core"
 
 # Sums and products round as written: nothing is contracted, nothing reassociated.
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fvisibility=hidden")

@@ -12,7 +12,7 @@ from typing import Any
 from analysis.errors import InputError, UnavailableError, first_line
 from analysis.problem import FLOAT_BYTES
 from toolkit.product import device
-from toolkit.product.operands import WIDEST_BYTES, View, tight_strides
+from toolkit.product.operands import WIDEST_BYTES, OperandView, tight_strides
 
 Facts = tuple[Any, ...]
 
@@ -73,7 +73,7 @@ class Library:
 
     def view(
         self, name: str, array: Any, address: int, facts: Facts, *, is_output: bool = False
-    ) -> View:
+    ) -> OperandView:
         """The layout of an array. Raises InputError for one that cannot be used."""
         shape, strides, dtype = tuple(facts[0]), facts[1], facts[2]
         if strides is None:
@@ -93,7 +93,7 @@ class Library:
                 f"{described}: its address {address:#x} is not a multiple of {FLOAT_BYTES}: copy it"
             )
         alignment = min(address & -address, WIDEST_BYTES)
-        return View(name, shape, tuple(strides), alignment)
+        return OperandView(name, shape, tuple(strides), alignment)
 
 
 class Torch(Library):

@@ -30,10 +30,10 @@ from toolkit.product.recipe import (
     Buffer,
     Factor,
     Map,
-    Pointer,
+    Place,
     Precision,
     Recipe,
-    Step,
+    RecipeStep,
     Value,
 )
 from toolkit.rungs.arguments import L2_PROMOTION_BYTES
@@ -222,15 +222,15 @@ def _step(
     buffers: dict[str, Buffer],
     factors: dict[str, Argument],
     may_start_early: bool,
-) -> Step:
+) -> RecipeStep:
     def converted(one: paths.Argument) -> Argument:
         if isinstance(one, paths.Pointer):
-            return Pointer(buffers[one.of], one.offset_bytes)
+            return Place(buffers[one.of], one.offset_bytes)
         if isinstance(one, paths.Factor):
             return factors[one.name]
         if isinstance(one, np.generic):
             return Value(one.tobytes())
-        start = Pointer(buffers[one.pointer.of], one.pointer.offset_bytes)
+        start = Place(buffers[one.pointer.of], one.pointer.offset_bytes)
         return Map(
             start,
             one.shape,
@@ -241,7 +241,7 @@ def _step(
             one.dtype,
         )
 
-    return Step(
+    return RecipeStep(
         image=image,
         entry=launch.entry,
         grid=launch.grid,
@@ -258,7 +258,7 @@ def _copying(
     target: tuple[Buffer, Operand],
     batches: int,
     factors: dict[str, Argument],
-) -> Step:
+) -> RecipeStep:
     """target = alpha·source + beta·target, for all matrices of a batch, or for the shared one."""
     (from_buffer, read), (to_buffer, written) = source, target
     count = batches if written.batch else 1
@@ -268,15 +268,15 @@ def _copying(
         *(read.row, read.column, read.batch),
         *(written.row, written.column, written.batch),
     )
-    return Step(
+    return RecipeStep(
         image=image,
         entry=COPY_ENTRY,
         grid=(min(tiles, MOST_COPY_BLOCKS), 1, 1),
         block=(COPY_THREADS, 1, 1),
         shared_bytes=0,
         arguments=(
-            Pointer(from_buffer),
-            Pointer(to_buffer),
+            Place(from_buffer),
+            Place(to_buffer),
             *(Value(np.int32(size).tobytes()) for size in sizes),
             *(Value(np.int64(stride).tobytes()) for stride in strides),
             *factors.values(),

@@ -17,7 +17,7 @@ from toolkit.product.arrays import Library, library_of
 from toolkit.product.kept_recipes import recipe_of
 from toolkit.product.operands import (
     WIDEST_BYTES,
-    View,
+    OperandView,
     check_overlap,
     layout_of,
     shape_of_product,
@@ -42,7 +42,11 @@ class _Call:
     """A call of one thread that is prepared: all but addresses, factors and the stream."""
 
     def __init__(
-        self, context: int, views: tuple[View, View, View], is_swapped: bool, prepared: Prepared
+        self,
+        context: int,
+        views: tuple[OperandView, OperandView, OperandView],
+        is_swapped: bool,
+        prepared: Prepared,
     ) -> None:
         self.context, self.is_swapped, self.prepared = context, is_swapped, prepared
         self._views, self.shape = views, views[2].shape
@@ -207,11 +211,11 @@ def _new_call(
     _, *facts, _, _, precision = key
     if precision not in PRECISIONS:
         raise UnknownNameError("precision", str(precision), PRECISIONS)
-    views: list[View] = []
+    views: list[OperandView] = []
     for name, array, address, fact in zip(NAMES, arrays, addresses, facts, strict=True):
         if array is None:  # a new array
             shape = shape_of_product(*views)
-            views.append(View(name, shape, tight_strides(shape), WIDEST_BYTES))
+            views.append(OperandView(name, shape, tight_strides(shape), WIDEST_BYTES))
         else:
             views.append(library.view(name, array, address, fact, is_output=name == "out"))
     a, b, out = views

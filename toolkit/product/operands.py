@@ -19,7 +19,7 @@ WIDEST_BYTES = 16  # of one access of a thread: a larger alignment has no use
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class OperandView:
     """An argument of a call: its layout, and the words that a message describes it with."""
 
     name: str
@@ -125,7 +125,7 @@ class Layout:
         )
 
 
-def shape_of_product(a: View, b: View) -> tuple[int, ...]:
+def shape_of_product(a: OperandView, b: OperandView) -> tuple[int, ...]:
     """Shape of a·b. Raises ShapeError if there is none."""
     for one in (a, b):
         _check_axes(one)
@@ -146,7 +146,7 @@ def shape_of_product(a: View, b: View) -> tuple[int, ...]:
     return (batches.pop() if batches else 1, *product)
 
 
-def layout_of(a: View, b: View, out: View) -> Layout:
+def layout_of(a: OperandView, b: OperandView, out: OperandView) -> Layout:
     """Return out = a·b as the kernels see it: C by rows, and a batch as one product, if possible.
 
     Raises ShapeError for shapes that do not fit, InputError for an `out` whose elements overlap.
@@ -170,7 +170,7 @@ def tight_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def check_overlap(view: View, address: int, out: View, out_address: int) -> None:
+def check_overlap(view: OperandView, address: int, out: OperandView, out_address: int) -> None:
     """Raise InputError if two arrays share an element; their extents overlap."""
     try:
         shares = np.shares_memory(
@@ -186,7 +186,7 @@ def check_overlap(view: View, address: int, out: View, out_address: int) -> None
         )
 
 
-def _in_memory(view: View, address: int) -> NDArray[np.float32]:
+def _in_memory(view: OperandView, address: int) -> NDArray[np.float32]:
     """A NumPy array at an address of the GPU, which nobody reads."""
     steps = [FLOAT_BYTES * stride for stride in view.strides]
     interface = {"version": 3, "typestr": "<f4", "data": (address, True), "shape": view.shape}
@@ -194,7 +194,7 @@ def _in_memory(view: View, address: int) -> NDArray[np.float32]:
     return np.asarray(holder())
 
 
-def _operand(view: View) -> Operand:
+def _operand(view: OperandView) -> Operand:
     rows, columns = view.shape[-2:]
     row, column = view.strides[-2:]
     batch = view.strides[0] if len(view.shape) == 3 and view.shape[0] > 1 else 0
@@ -214,7 +214,7 @@ def _folded(layout: Layout) -> Layout:
     return Layout(*taller, 1, layout.is_swapped)
 
 
-def _check_axes(view: View) -> None:
+def _check_axes(view: OperandView) -> None:
     if len(view.shape) not in (2, 3):
         hint = f", such as {view.name}[None, :]" if len(view.shape) == 1 else ""
         raise ShapeError(f"{view}: give a matrix, or a batch of matrices (three axes){hint}")
@@ -228,7 +228,7 @@ def _check_axes(view: View) -> None:
         )
 
 
-def _check_distinct(out: View) -> None:
+def _check_distinct(out: OperandView) -> None:
     """Raise InputError if elements of `out` overlap, or cannot be told apart at a glance."""
     axes = sorted(
         (abs(stride), size) for size, stride in zip(out.shape, out.strides, strict=True) if size > 1

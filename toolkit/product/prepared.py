@@ -28,7 +28,7 @@ from toolkit.product.device import (
     workspace_of,
     zero,
 )
-from toolkit.product.recipe import COPIES, Factor, Map, Pointer, Recipe, Step, Value
+from toolkit.product.recipe import COPIES, Factor, Map, Place, Recipe, RecipeStep, Value
 
 Addresses = dict[str, int]
 
@@ -95,7 +95,7 @@ class Prepared:
 class _PreparedStep:
     """One kernel with the memory of its arguments."""
 
-    def __init__(self, step: Step, context: Context) -> None:
+    def __init__(self, step: RecipeStep, context: Context) -> None:
         function = function_of(context, step.image, step.entry, step.shared_bytes)
         self._kept: list[Any] = []
         self._pointers: list[tuple[c_uint64, str, int]] = []
@@ -110,10 +110,10 @@ class _PreparedStep:
         if step.waits_itself:
             self._name, self._call = "cuLaunchKernelEx", EarlyLaunch(geometry)
 
-    def _place(self, argument: Pointer | Map | Factor | Value) -> int:
+    def _place(self, argument: Place | Map | Factor | Value) -> int:
         """Address of the memory from which the driver takes an argument."""
         place: Any
-        if isinstance(argument, Pointer):
+        if isinstance(argument, Place):
             place = c_uint64()
             self._pointers.append((place, argument.buffer, argument.offset_bytes))
         elif isinstance(argument, Factor):

@@ -14,7 +14,7 @@ COPIES: tuple[Buffer, ...] = ("copy of A", "copy of B", "product")
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class Place:
     """A place in a buffer."""
 
     buffer: Buffer
@@ -25,7 +25,7 @@ class Pointer:
 class Map:
     """A tensor map of a matrix that begins at `pointer`, as a `MapTiling` describes it."""
 
-    pointer: Pointer
+    pointer: Place
     shape: tuple[int, ...]
     pitches: tuple[int, ...]
     box: tuple[int, ...]
@@ -48,11 +48,11 @@ class Value:
     content: bytes
 
 
-Argument = Pointer | Map | Factor | Value
+Argument = Place | Map | Factor | Value
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecipeStep:
     """One launch of a kernel."""
 
     image: bytes  #: cubin
@@ -70,7 +70,7 @@ class Step:
 class Recipe:
     """All launches of a product, in their order on one stream."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RecipeStep, ...]
     workspace_bytes: int = 0
     #: First bytes of the workspace, which are zero before the first launch and after the last.
     zeroed_bytes: int = 0

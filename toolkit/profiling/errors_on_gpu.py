@@ -9,8 +9,8 @@ from functools import partial
 from analysis.product_errors import DATA_CLASSES
 from analysis.records.profile import Record
 from kernels.selection import find
+from toolkit.gpu.gpu_launch import GpuLaunch
 from toolkit.gpu.launch import InAChild, Task
-from toolkit.launch.launch import Launch
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.data_workload import data_workload
 
@@ -21,7 +21,7 @@ def with_errors(record: Record, competitor: InAChild, task: Task, seed: int) -> 
     The competitor is launched once for each class, and has the inputs of `task` again afterwards.
     """
     position, found = position_of_c(find(record.variant)), []
-    launch: Callable[..., Launch] = task.launch
+    launch: Callable[..., GpuLaunch] = task.launch
     for name in DATA_CLASSES:
         workload = data_workload(name, record.shape, seed)
         places = workload.places()

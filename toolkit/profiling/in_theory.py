@@ -20,7 +20,7 @@ from toolkit.machine_code.compiler_process import stop_idle_compilers
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.programs import stop_children
 from toolkit.profiling.on_cpu import known_cpu
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 from toolkit.profiling.record import Records, failed, planned, skipped, with_resources
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
@@ -40,7 +40,7 @@ class TheoryBench:
         self.conditions: dict[Gemm, Conditions] = {}  # of a GPU: here none is used
         self._compiled: dict[str, Future[Kernel]] = {}  # by label
 
-    def steps(self, plan: Plan) -> int:
+    def steps(self, plan: RunPlan) -> int:
         """Number of steps that `profile_shape` reports."""
         return len(plan.selections)
 
@@ -48,7 +48,7 @@ class TheoryBench:
         return {}
 
     def profile_shape(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
     ) -> None:
         """Add one record per selection; finished records stay if Ctrl-C ends the run."""
         workload = Workload(problem, plan.seed)
@@ -74,7 +74,7 @@ class TheoryBench:
                 raise KeyboardInterrupt
 
     def left_out(
-        self, record: Record, selection: Selection, workload: Workload, plan: Plan
+        self, record: Record, selection: Selection, workload: Workload, plan: RunPlan
     ) -> Record:
         """Record for a rung that this device, or any bench without a GPU, cannot run."""
         if record.status != "ok":

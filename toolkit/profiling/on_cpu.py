@@ -23,7 +23,7 @@ from toolkit.gpu import sampling as sampling_module
 from toolkit.gpu.environment import cpu
 from toolkit.gpu.sampling import Series, interleave
 from toolkit.launch.host_resources import available_cores, shortage
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 from toolkit.profiling.record import skipped, with_check, with_measurement
 from toolkit.rungs import matrices
 from toolkit.rungs.matrices import Matrix, ReferenceProduct, Workload
@@ -41,7 +41,7 @@ _SOURCES = digest_of_files(__file__, matrices.__file__, rounding.__file__, sampl
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # of BLAS
 
 
-def known_cpu(record: Record, workload: Workload, plan: Plan) -> tuple[Record, bool]:
+def known_cpu(record: Record, workload: Workload, plan: RunPlan) -> tuple[Record, bool]:
     """Result of `measure_cpu`, or an earlier one of this machine unless the CPU was requested."""
     entry = _entry(workload.problem, plan)
     if not plan.explicit and (kept := cached(entry)) is not None:
@@ -60,7 +60,7 @@ def known_cpu(record: Record, workload: Workload, plan: Plan) -> tuple[Record, b
     return record, interrupted
 
 
-def _entry(problem: Gemm, plan: Plan) -> str:
+def _entry(problem: Gemm, plan: RunPlan) -> str:
     """The name of a measurement in the cache: of everything that decides it, but for the day."""
     versions = [metadata.version(name) for name in ("numpy", "scipy")]
     threads = [os.environ.get(name) for name in _THREADS]
@@ -70,7 +70,7 @@ def _entry(problem: Gemm, plan: Plan) -> str:
 
 
 def measure_cpu(
-    record: Record, workload: Workload, plan: Plan, reference: ReferenceProduct | None = None
+    record: Record, workload: Workload, plan: RunPlan, reference: ReferenceProduct | None = None
 ) -> tuple[Record, bool]:
     """The record of the CPU at one shape, measured, and whether Ctrl-C ended that early.
 

@@ -9,9 +9,7 @@ simulator gets the very machine code that was launched, so that counters stand b
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -39,10 +37,11 @@ from toolkit.launch.host_resources import shortage
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
 from toolkit.product.competitor import task_of_competitor
+from toolkit.profiling.competitors import Competitors
 from toolkit.profiling.errors_on_gpu import with_errors
 from toolkit.profiling.on_cpu import measure_cpu
 from toolkit.profiling.on_simulator import residence, with_simulation
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 from toolkit.profiling.predicted_path import with_predicted_path
 from toolkit.profiling.record import (
     Records,
@@ -62,7 +61,6 @@ CHECKING_COPIES = 9  # of A, B and C on the host: float32, float64, and what the
 # So many prepare themselves at a time, which is mostly the start of Python and of a CUDA context.
 AHEAD = 4
 COPIES_AHEAD = 1.5  # of A, B and C on the host, for each of them: A and B, and what padding adds
-SAFETY = 1.1  # of the memory that is thought to be needed: contexts differ a little
 
 
 class GpuBench:
@@ -79,7 +77,7 @@ class GpuBench:
     ) -> None:
         self.gpu = gpu
         self._counting, self._simulates = counting, simulates
-        self._stage: _Stage | None = None  # of the last shape
+        self._inputs: _Inputs | None = None  # of the last shape
         self.device = gpu.device
         self.l2 = DEFAULT_L2
         self.monitor = GpuMonitor(gpu.pci_bus_id)
@@ -104,7 +102,7 @@ class GpuBench:
         """True if hardware counters are collected."""
         return self._counting is not None
 
-    def steps(self, plan: Plan) -> int:
+    def steps(self, plan: RunPlan) -> int:
         """Number of steps that `profile_shape` reports: checks, reference, timing, counting."""
         return len(plan.selections) + (2 if self._counting is None else 3)
 
@@ -116,7 +114,7 @@ class GpuBench:
         return versions | (self._counting.software() if self._counting is not None else {})
 
     def profile_shape(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
     ) -> None:
         """Add one record per selection: each is checked alone, then all are timed round-robin.
 
@@ -125,28 +123,30 @@ class GpuBench:
         plan = plan.at(problem, self.device)
         kernels = self._check_and_time(problem, plan, records, progress)
         if self._counting is not None:
-            self._stage = None  # its matrices make room
+            self._inputs = None  # its matrices make room
             progress.step("hardware counters")
             self._count(self._counting, problem, plan, records, kernels)
 
-    def check_shape(self, problem: Gemm, plan: Plan, records: Records, progress: Progress) -> None:
+    def check_shape(
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
+    ) -> None:
         """Add one record per rung or cuBLAS, with its verdict; nothing is timed."""
-        stage = self._staged(problem, plan, records, progress)
+        inputs = self._inputs_at(problem, plan, records, progress)
         for selection in plan.selections:
             record = records[problem, selection.label]
-            if stage is not None and record.status == "ok":
+            if inputs is not None and record.status == "ok":
                 progress.step(f"check {selection.label}")
                 try:
                     with InAChild(_task(record, selection, plan.seed)) as competitor:
-                        record, _ = self._checked(record, stage, competitor, plan, selection)
+                        record, _ = self._checked(record, inputs, competitor, plan, selection)
                 except ToolkitError as error:
                     record = failed(record, str(error))
                 records[problem, selection.label] = record
 
-    def _staged(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
-    ) -> _Stage | None:
-        """Stage with the reference for the products; plans a record per selection.
+    def _inputs_at(
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
+    ) -> _Inputs | None:
+        """Inputs of a shape with the expected product; plans a record per selection.
 
         None if it does not fit into the host's memory.
         """
@@ -154,9 +154,9 @@ class GpuBench:
             records[problem, selection.label] = self._planned(selection, problem)
         progress.step("float64 reference")
         workload = Workload(problem, plan.seed)
-        if self._stage is not None and self._stage.workload == workload:
-            return self._stage
-        self._stage = None  # room for the new one
+        if self._inputs is not None and self._inputs.workload == workload:
+            return self._inputs
+        self._inputs = None  # room for the new one
         if lack := shortage(CHECKING_COPIES * problem.matrix_bytes):
             why = f"shape {problem}: its float64 check takes about {lack}: take a smaller shape"
             for selection in plan.selections:
@@ -164,8 +164,8 @@ class GpuBench:
                 if record.status == "ok":
                     records[problem, selection.label] = failed(record, why)
             return None
-        self._stage = _Stage(workload)
-        return self._stage
+        self._inputs = _Inputs(workload)
+        return self._inputs
 
     def _planned(self, selection: Selection, problem: Gemm) -> Record:
         record = planned(selection, problem, self.device)
@@ -176,75 +176,54 @@ class GpuBench:
         return replace(record, notes=(f"cuBLAS {self._cublas_version}",))
 
     def _check_and_time(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+        self, problem: Gemm, plan: RunPlan, records: Records, progress: Progress
     ) -> dict[str, Kernel]:
         """Fill the records with all but hardware counters; returns the rungs' machine code."""
-        stage = self._staged(problem, plan, records, progress)
-        if stage is None:
+        inputs = self._inputs_at(problem, plan, records, progress)
+        if inputs is None:
             return {}
-        _measure_cpu(problem, plan, records, progress, stage)
-        # cuBLAS first: each kernel is timed round-robin with it
-        selections = {
-            x.label: x
-            for x in sorted(plan.selections, key=lambda x: x.variant is not CUBLAS)
-            if x.variant is not CPU and records[problem, x.label].status == "ok"
-        }
-        for selection in plan.selections:
-            if selection.label not in selections and selection.variant is not CPU:
-                progress.step(f"{selection.label}: {records[problem, selection.label].status}")
+        _measure_cpu(problem, plan, records, progress, inputs)
+        selections = _to_time(problem, plan, records, progress)
         tasks = {
             label: _task(records[problem, label], selection, plan.seed)
             for label, selection in selections.items()
         }
-        waiting = deque(tasks)
         copies = CHECKING_COPIES + AHEAD * COPIES_AHEAD
-        ahead = 1 if shortage(copies * problem.matrix_bytes) else AHEAD
-        crowded: set[str] = set()  # who had no room beside others
+        most_preparing = 1 if shortage(copies * problem.matrix_bytes) else AHEAD
         kernels: dict[str, Kernel] = {}
         observer = Observer(self.monitor.state)
-        with _Field(self.gpu) as field:
-            while waiting or field.coming:
-                if not field.coming and not (
-                    field.has_room(tasks[waiting[0]]) and waiting[0] not in crowded
-                ):
-                    self._time(problem, field, plan, records, progress, observer)
-                    field.make_room(tasks[waiting[0]], alone=waiting[0] in crowded)
-                while waiting and len(field.coming) < ahead and field.has_room(tasks[waiting[0]]):
-                    if waiting[0] in crowded and field.coming:
-                        break
-                    label = waiting.popleft()
-                    try:
-                        field.let_in(label, tasks[label])
-                    except ToolkitError as error:
-                        records[problem, label] = failed(records[problem, label], str(error))
-                if not field.coming:
+        with Competitors(self.gpu, tasks, most_preparing) as competitors:
+            while competitors.are_left:
+                if competitors.lack_room:
+                    self._time(problem, competitors, plan, records, progress, observer)
+                    competitors.make_room()
+                for label, error in competitors.start_waiting():
+                    records[problem, label] = failed(records[problem, label], str(error))
+                if not competitors.preparing:
                     continue
-                label = field.coming[0]
+                label = competitors.preparing[0]
                 progress.step(f"check {label}")
-                record, is_crowded = records[problem, label], False
+                record, selection = records[problem, label], selections[label]
                 try:
-                    competitor, selection = field.competitors[label], selections[label]
-                    record, kernel = self._checked(record, stage, competitor, plan, selection)
+                    child = competitors.children[label]
+                    record, kernel = self._checked(record, inputs, child, plan, selection)
                 except OutOfMemoryError as error:
+                    if competitors.is_tried_again(label):
+                        continue
                     record, kernel = failed(record, str(error)), None
-                    is_crowded = field.is_shared and label not in crowded
-                field.judged(label, stays=record.status == "ok")
-                if is_crowded:
-                    crowded.add(label)
-                    waiting.append(label)
-                    continue
+                competitors.checked(label, stays=record.status == "ok")
                 if kernel is not None:
                     kernels[label] = kernel
-                records[problem, label] = self._simulated(record, selection, kernel, stage, plan)
+                records[problem, label] = self._simulated(record, selection, kernel, inputs, plan)
             progress.step("timing")
-            self._time(problem, field, plan, records, progress, observer)
+            self._time(problem, competitors, plan, records, progress, observer)
         return kernels
 
     def _count(
         self,
         counting: Counting,
         problem: Gemm,
-        plan: Plan,
+        plan: RunPlan,
         records: Records,
         kernels: Mapping[str, Kernel],
     ) -> None:
@@ -281,9 +260,9 @@ class GpuBench:
     def _checked(
         self,
         record: Record,
-        stage: _Stage,
+        inputs: _Inputs,
         competitor: InAChild,
-        plan: Plan,
+        plan: RunPlan,
         selection: Selection,
     ) -> tuple[Record, Kernel | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed.
@@ -299,7 +278,7 @@ class GpuBench:
                 product = c[: record.shape.m, : record.shape.n]
                 tiling = record.theory.accesses.tiling if record.theory else None
                 error = tiling.product_error if tiling else 0.0
-                record = with_check(record, stage.reference.check(product, error))
+                record = with_check(record, inputs.reference.check(product, error))
             if self.measures_errors and record.status == "ok":
                 task = _task(record, selection, plan.seed)
                 record = with_errors(record, competitor, task, plan.seed)
@@ -310,15 +289,20 @@ class GpuBench:
         return record, kernel if record.status == "ok" else None
 
     def _simulated(
-        self, record: Record, selection: Selection, kernel: Kernel | None, stage: _Stage, plan: Plan
+        self,
+        record: Record,
+        selection: Selection,
+        kernel: Kernel | None,
+        inputs: _Inputs,
+        plan: RunPlan,
     ) -> Record:
         """The record with the simulator's counters and time; a note says where there are none."""
         if not self._simulates or record.status != "ok":
             return record
         if kernel is None:
-            return with_predicted_path(record, selection, plan, stage.workload, self)
+            return with_predicted_path(record, selection, plan, inputs.workload, self)
         try:
-            found = stage.simulator.simulate(
+            found = inputs.simulator.simulate(
                 kernel, selection, residence(record, self.device, self.l2)
             )
         except ToolkitError as error:
@@ -333,16 +317,16 @@ class GpuBench:
     def _time(
         self,
         problem: Gemm,
-        field: _Field,
-        plan: Plan,
+        competitors: Competitors,
+        plan: RunPlan,
         records: Records,
         progress: Progress,
         observer: Observer,
     ) -> None:
-        """Time the competitors in the field, in turns."""
+        """Time the competitors that are prepared, in turns."""
         timers = {
             label: partial(competitor.sample, plan.l2)
-            for label, competitor in field.competitors.items()
+            for label, competitor in competitors.children.items()
         }
         for timer in timers.values():
             warm_up(timer)
@@ -364,7 +348,7 @@ class GpuBench:
         if observer.moments:
             self.conditions[problem] = Conditions(shape=problem, moments=observer.moments)
         if not interrupted:
-            interrupted = _find_damage(field.competitors, all_series, progress)
+            interrupted = _find_damage(competitors.children, all_series, progress)
         for label, series in all_series.items():
             if records[problem, label].measured is not None:
                 continue  # cuBLAS, which was timed beside others before
@@ -380,7 +364,7 @@ class GpuBench:
             raise KeyboardInterrupt
 
 
-class _Stage:
+class _Inputs:
     """Inputs of one shape, and the expected product."""
 
     def __init__(self, workload: Workload) -> None:
@@ -389,70 +373,23 @@ class _Stage:
         self.simulator = LadderSimulator(workload)
 
 
-class _Field:
-    """Kernels that are timed round-robin, each with its own memory on the GPU; a context manager.
+def _to_time(
+    problem: Gemm, plan: RunPlan, records: Records, progress: Progress
+) -> dict[str, Selection]:
+    """The planned selections that can be timed on the GPU, by label.
 
-    The kernels in `coming` are still being prepared, in this order; all others have been checked.
+    cuBLAS comes first: each kernel is timed round-robin with it.
     """
-
-    def __init__(self, gpu: Gpu) -> None:
-        self.competitors: dict[str, InAChild] = {}
-        self.coming: deque[str] = deque()
-        self._gpu = gpu
-        self._tasks: dict[str, Task] = {}
-        self._held: dict[str, ExitStack] = {}
-        self._free_bytes = gpu.free_bytes  # before the first one came
-        self._overhead_bytes: int | None = None  # what one takes beside its buffers
-
-    def __enter__(self) -> _Field:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._let_go(list(self._held))
-
-    @property
-    def is_shared(self) -> bool:
-        """True if there is more than one competitor."""
-        return len(self._held) > 1
-
-    def has_room(self, task: Task) -> bool:
-        """True if the GPU should have room for one more, besides those that are being prepared."""
-        if not self._held:
-            return True
-        if self._overhead_bytes is None:  # the first one tells
-            return False
-        tasks = task, *(self._tasks[label] for label in self.coming)
-        needed = sum(self._overhead_bytes + one.buffer_bytes for one in tasks)
-        return self._gpu.free_bytes >= SAFETY * needed
-
-    def make_room(self, task: Task, *, alone: bool) -> None:
-        """End those that were timed: all but cuBLAS, and cuBLAS too if the task needs its room."""
-        self._let_go([label for label in self._held if label != CUBLAS.name])
-        if alone or not self.has_room(task):
-            self._let_go(list(self._held))
-
-    def let_in(self, label: str, task: Task) -> None:
-        """Add a competitor, which begins to prepare itself."""
-        held = ExitStack()
-        self.competitors[label] = held.enter_context(InAChild(task))
-        self._held[label], self._tasks[label] = held, task
-        self.coming.append(label)
-
-    def judged(self, label: str, *, stays: bool) -> None:
-        """Keep a prepared competitor to be timed, or end it."""
-        self.coming.remove(label)
-        if not stays:
-            self._let_go([label])
-        elif self._overhead_bytes is None:
-            taken = self._free_bytes - self._gpu.free_bytes
-            self._overhead_bytes = max(0, taken - self._tasks[label].buffer_bytes)
-
-    def _let_go(self, labels: Sequence[str]) -> None:
-        with ExitStack() as leaving:  # all leave, also where Ctrl-C comes meanwhile
-            for label in labels:
-                leaving.push(self._held.pop(label))
-            for label in labels:  # at once: the end of a process takes a while
-                self.competitors.pop(label).dismiss()
+    of_gpu = [x for x in plan.selections if x.variant is not CPU]
+    found = {
+        x.label: x
+        for x in sorted(of_gpu, key=lambda x: x.variant is not CUBLAS)
+        if records[problem, x.label].status == "ok"
+    }
+    for selection in of_gpu:
+        if selection.label not in found:
+            progress.step(f"{selection.label}: {records[problem, selection.label].status}")
+    return found
 
 
 def _task(record: Record, selection: Selection, seed: int) -> Task:
@@ -460,13 +397,15 @@ def _task(record: Record, selection: Selection, seed: int) -> Task:
 
 
 def _measure_cpu(
-    problem: Gemm, plan: Plan, records: Records, progress: Progress, stage: _Stage
+    problem: Gemm, plan: RunPlan, records: Records, progress: Progress, inputs: _Inputs
 ) -> None:
     """Before anybody else needs the host."""
     key = problem, CPU.name
     if key in records:
         progress.step(f"check {CPU.name}")
-        records[key], interrupted = measure_cpu(records[key], stage.workload, plan, stage.reference)
+        records[key], interrupted = measure_cpu(
+            records[key], inputs.workload, plan, inputs.reference
+        )
         if interrupted:
             raise KeyboardInterrupt
 

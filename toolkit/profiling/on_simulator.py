@@ -5,7 +5,6 @@ A record has what theory says, counters, a predicted time and a verdict on the r
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
@@ -28,11 +27,12 @@ from toolkit.execution.sanitizer import Checked
 from toolkit.execution.traffic import Residence
 from toolkit.launch.host_resources import share_freed_memory
 from toolkit.launch.launch import Execution
+from toolkit.launch.process_memory import set_up_memory
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.in_theory import TheoryBench
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 from toolkit.profiling.predicted_path import with_predicted_path
 from toolkit.profiling.record import failed, with_check
 from toolkit.profiling.rung_processes import side_by_side
@@ -63,9 +63,7 @@ class SimulatorBench(TheoryBench):
         self.measures_errors = measures_errors
         self.l2 = l2
         share_freed_memory()
-        # Python looks for unreachable cycles once in so many new objects, not in 700. Records and
-        # decoded instructions live long: to look through them took 4% of a report's time.
-        gc.set_threshold(50_000)
+        set_up_memory()
         self._sanitizes = sanitizes
         self._checked: dict[bytes, Checked] = {}  # by machine code
 
@@ -102,7 +100,7 @@ class SimulatorBench(TheoryBench):
             yield done.selection, done.record
 
     def left_out(
-        self, record: Record, selection: Selection, workload: Workload, plan: Plan
+        self, record: Record, selection: Selection, workload: Workload, plan: RunPlan
     ) -> Record:
         """The record of a reference, with a predicted time where its launches are known."""
         if record.status == "ok":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
@@ -16,14 +17,15 @@ from kernels.variant import Variant
 from toolkit.gpu.sampling import Sampling
 from toolkit.rungs.best import best_for
 from toolkit.rungs.matrices import chosen_seed
+from toolkit.store.constants_file import predicting_with
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Shapes × selections, and how they are timed.
+class RunPlan:
+    """Shapes × selections, and how they are timed and predicted.
 
     `explicit` says that the user named the variants, so that one which cannot take a shape is
-    an error and not a remark.
+    an error and not a remark. `constants` (a file) and `clock_mhz` are None unless they were given.
     """
 
     shapes: tuple[Gemm, ...]
@@ -32,8 +34,14 @@ class Plan:
     sampling: Sampling
     seed: int
     l2: L2State = DEFAULT_L2
+    constants: str | Path | None = None
+    clock_mhz: float | None = None
 
-    def at(self, problem: Gemm, device: Device) -> Plan:
+    def predicting(self, device: Device) -> Device:
+        """The device to predict times for, with the constants and the clock that were given."""
+        return predicting_with(device, self.constants, self.clock_mhz)
+
+    def at(self, problem: Gemm, device: Device) -> RunPlan:
         """The plan with `best` replaced by the rung that it selects for a shape on a device."""
         chosen = tuple(
             best_for(device, problem) if selection.variant is BEST else selection
@@ -64,7 +72,9 @@ def make_plan(
     sampling: Sampling,
     seed: int | None,
     l2: L2State = DEFAULT_L2,
-) -> Plan:
+    constants: str | Path | None = None,
+    clock_mhz: float | None = None,
+) -> RunPlan:
     """The plan of a run; repeated shapes and variants count once.
 
     Raises InputError for a value that cannot be used, ShapeError for a shape that a named rung
@@ -80,13 +90,15 @@ def make_plan(
     for selection, problem in product(named, problems):
         if isinstance(selection.variant, Variant):
             selection.variant.check_shape(problem)
-    return Plan(
+    return RunPlan(
         shapes=problems,
         selections=named or whole_ladder(),
         explicit=bool(variants),
         sampling=sampling,
         seed=chosen_seed(seed),
         l2=l2,
+        constants=constants,
+        clock_mhz=clock_mhz,
     )
 
 

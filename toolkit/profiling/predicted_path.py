@@ -16,7 +16,7 @@ from kernels.product import Product
 from kernels.selection import Selection
 from kernels.variant import Reference
 from toolkit.execution.path_time import predicted_time
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 from toolkit.rungs.matrices import Workload
 
 # All blocks of the products are executed: 2048 x 2048 x 2048 takes about 10 s of processor time.
@@ -31,7 +31,7 @@ class PredictionTarget(Protocol):
 
 
 def with_predicted_path(
-    record: Record, selection: Selection, plan: Plan, workload: Workload, bench: PredictionTarget
+    record: Record, selection: Selection, plan: RunPlan, workload: Workload, bench: PredictionTarget
 ) -> Record:
     """The record with a predicted time, or with a note on why there is none.
 

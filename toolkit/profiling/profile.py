@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from analysis.argument_types import checked
 from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.comparison.scorecard import scored
-from analysis.devices import Device, find_device, with_clock
+from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
@@ -28,7 +28,7 @@ from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
-from toolkit.profiling.plan import Plan, make_plan
+from toolkit.profiling.plan import RunPlan, make_plan
 from toolkit.profiling.record import skipped
 from toolkit.profiling.resume import (
     SOURCES,
@@ -39,7 +39,6 @@ from toolkit.profiling.resume import (
     is_result,
     stands,
 )
-from toolkit.store.constants_file import with_constants
 from toolkit.store.journal import Journal
 from toolkit.store.presented import ShownProfile
 
@@ -139,17 +138,16 @@ def profile(
         sampling=sampling or Sampling(),
         seed=seed,
         l2=l2_state(l2),
+        constants=constants,
+        clock_mhz=clock,
     )
     asked = find_device(device) if device is not None else None
     progress = progress or Progress()
-    if constants is not None and executor == "theory":
-        raise InputError(
-            "constants are for predicted times, and executor theory predicts none: leave them out"
-        )
-    if clock is not None and executor == "theory":
-        raise InputError(
-            "a clock is for predicted times, and executor theory predicts none: leave it out"
-        )
+    for given, what, it in ((constants, "constants are", "them"), (clock, "a clock is", "it")):
+        if given is not None and executor == "theory":
+            raise InputError(
+                f"{what} for predicted times, and executor theory predicts none: leave {it} out"
+            )
     gpu, why_none = _gpu_to_use(asked, executor)
     if gpu is None:
         if counters:
@@ -158,10 +156,10 @@ def profile(
                 f"--counters needs a GPU, and {run}: leave it out, simulated counters are there "
                 "without it"
             )
-        chosen = _predicting(asked or DEFAULT_DEVICE, constants, clock)
+        chosen = plan.predicting(asked or DEFAULT_DEVICE)
         bench = _bench_without_gpu(executor, why_none, progress)(chosen)
         bench.measures_errors = accuracy
-        return _run(plan, bench, progress, resume, journal, constants, clock)
+        return _run(plan, bench, progress, resume, journal)
     from toolkit.gpu.nsight_compute.collect import Counting
     from toolkit.profiling.on_gpu import GpuBench
 
@@ -171,15 +169,9 @@ def profile(
         counting_if_asked as counting,
         GpuBench(gpu, counting) as on_gpu,
     ):
-        on_gpu.device = _predicting(on_gpu.device, constants, clock)
+        on_gpu.device = plan.predicting(on_gpu.device)
         on_gpu.measures_errors = accuracy
-        return _run(plan, on_gpu, progress, resume, journal, constants, clock)
-
-
-def _predicting(device: Device, constants: str | Path | None, clock: float | None) -> Device:
-    """The device with the constants and the clock that a user gave for predictions."""
-    device = device if constants is None else with_constants(device, constants)
-    return device if clock is None else with_clock(device, clock)
+        return _run(plan, on_gpu, progress, resume, journal)
 
 
 def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str]:
@@ -219,20 +211,18 @@ def _bench_without_gpu(executor: Choice, why_none: str, progress: Progress) -> t
 
 
 def _run(
-    plan: Plan,
+    plan: RunPlan,
     bench: Bench,
     progress: Progress,
     resume: Profile | None,
     journal: str | Path | None,
-    constants: str | Path | None,
-    clock: float | None,
 ) -> ShownProfile:
     plan.check_fits(bench.device)
     bench.l2 = plan.l2
     empty = ShownProfile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=_command(plan, bench, constants, clock),
+        command=_command(plan, bench),
         status="interrupted",
         executor=bench.executor,
         seed=plan.seed,
@@ -301,14 +291,14 @@ def _finished(record: Record, bench: Bench, status: Status) -> Record:
     return record
 
 
-def _environment(plan: Plan, bench: Bench) -> Environment:
+def _environment(plan: RunPlan, bench: Bench) -> Environment:
     found = environment(bench.monitor)
     chosen = [x for shape in plan.shapes for x in plan.at(shape, bench.device).selections]
     sources = {SOURCES: digest(chosen)}
     return replace(found, software=found.software | bench.software() | sources)
 
 
-def _command(plan: Plan, bench: Bench, constants: str | Path | None, clock: float | None) -> str:
+def _command(plan: RunPlan, bench: Bench) -> str:
     """The command line that repeats this run."""
     words = ["python -m toolkit profile"]
     words += [f"--shape {problem}" for problem in plan.shapes]
@@ -317,10 +307,10 @@ def _command(plan: Plan, bench: Bench, constants: str | Path | None, clock: floa
     words.append(f"--executor {bench.executor}")
     if bench.executor != "gpu":
         words.append(f"--device {bench.device.key}")
-    if constants is not None:
-        words.append(f"--constants {quote(str(constants))}")
-    if clock is not None:
-        words.append(f"--clock {clock:g}")
+    if plan.constants is not None:
+        words.append(f"--constants {quote(str(plan.constants))}")
+    if plan.clock_mhz is not None:
+        words.append(f"--clock {plan.clock_mhz:g}")
     asked, usual = plan.sampling, Sampling()
     for option, value, default in (
         ("seconds", asked.time_limit_s, usual.time_limit_s),

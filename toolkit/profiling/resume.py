@@ -11,7 +11,7 @@ from analysis.problem import Gemm
 from analysis.records.profile import ExecutorName, Profile, Record
 from kernels.selection import Selection
 from kernels.variant import Variant
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 
 SOURCES = "kernel sources"  # the entry of a profile's software that tells them apart
 DIGITS = 12
@@ -95,7 +95,7 @@ def _options(command: str) -> dict[str, str]:
     return found
 
 
-def finished(before: Profile, plan: Plan) -> dict[tuple[Gemm, str], Record]:
+def finished(before: Profile, plan: RunPlan) -> dict[tuple[Gemm, str], Record]:
     """The records that need not be made again.
 
     On a GPU the variants of a shape are timed together: a shape stands as a whole, or not at all,

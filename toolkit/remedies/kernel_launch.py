@@ -10,7 +10,7 @@ from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.timing.predicted import Explanation
-from toolkit.execution.block_plan import Blocks
+from toolkit.execution.representatives import Blocks
 from toolkit.execution.simulator import LIMIT_S, MAX_INSTRUCTIONS, Simulator
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import PLAIN, LaunchSetup

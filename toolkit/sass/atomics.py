@@ -54,12 +54,15 @@ def _of_worker(handle: int, *, stores: bool) -> Atomics:
     rows = core.array(address, slots.value, core.ATOMIC_LINE)
     if rows is None:
         rows = np.zeros(0, dtype=core.ATOMIC_LINE)
-    return Atomics(lines=rows[rows["requests"] > 0], others=others)
+    rows = rows[rows["requests"] > 0]
+    return Atomics(lines=rows[np.argsort(rows["line"])], others=others)
 
 
 def summed(parts: Iterable[Atomics]) -> Atomics:
     """Sum of the operations of several groups of blocks."""
     found = list(parts)
+    if len(found) == 1:
+        return found[0]
     lines = np.concatenate([one.lines for one in found])
     others = np.concatenate([one.others for one in found])
     numbers, which = np.unique(lines["line"], return_inverse=True)

@@ -53,7 +53,9 @@ class BoundLaunch:
     heap_bytes: int = 0  # of malloc; 0: nothing calls it
     use: MemoryUse | None = None  # what executed code did with the memory of the module
     checks_products: bool = False  # and of proxy fences, by the sanitizer
-    checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
+    checked_bytes: int = (
+        0  # of a cell of the sanitizer (toolkit.sass.checker); 0: nothing is checked
+    )
     registers: int = 0  # of each thread at the start
     textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
     paces: NDArray[Any] | None = None  # of instructions (`core.PACE`): blocks run in time

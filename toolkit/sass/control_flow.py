@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -91,6 +91,34 @@ class ControlFlow:
             if pc in self.callees and self.callees[pc] not in found:
                 pending.append(self.callees[pc])
         return found
+
+    def always_bypasses(self, operation: int, end: int) -> bool:
+        """True if a thread that reaches `end` without `operation` must have bypassed it.
+
+        That is, every path to `end` around the operation passes an instruction to which the
+        operation always leads. If there is another path, such as the `return` of a loop, a thread
+        that took it left before the operation.
+        """
+        barred, after = set[int](), operation
+        while after < self.end:
+            barred.add(after)
+            after = self.postdominators[after]
+        return (
+            end in barred or not self._leads(0, operation, set()) or not self._leads(0, end, barred)
+        )
+
+    def _leads(self, start: int, target: int, barred: Set[int]) -> bool:
+        """True if a path from `start` to `target` avoids `barred`. It enters no function."""
+        seen, pending = set(barred), [start]
+        while pending:
+            pc = pending.pop()
+            if pc in seen or pc == self.end:
+                continue
+            if pc == target:
+                return True
+            seen.add(pc)
+            pending += self.successors[pc]
+        return False
 
     @cached_property
     def postdominators(self) -> list[int]:

@@ -60,7 +60,8 @@ _FMA = {"FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "FSWZADD"}
 _HEAVY = {"IMAD", "IDP", "VIADD"}
 _HALF = {"HFMA2", "HADD2", "HMUL2", "HSET2", "HSETP2", "HMNMX2"}
 _FP64 = {"DFMA", "DADD", "DMUL", "DSETP", "DMNMX"}
-_XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R"}
+# FCHK too: with it, a division of floats takes 12 clocks more of a scheduler than without.
+_XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R", "FCHK"}
 _CONVERSIONS = {"F2F", "F2I", "I2F", "FRND"}
 _CONSTANT = {"LDC", "ULDC", "LDCU"}
 _UNIFORM = {*_CONSTANT, "R2UR", "S2UR"}
@@ -71,7 +72,7 @@ _PRODUCTS = {"HGMMA", "QGMMA", "IGMMA", "BGMMA"}
 _END_OF_GROUP = "gsb0"
 # Products of 8x8x4 doubles that an instruction is made of.
 _DOUBLES = {"8x8x4": 1, "16x8x4": 2, "16x8x8": 4, "16x8x16": 8}
-_READERS = {"R2UR", "IABS"}  # of general registers, though no arithmetic of the units below
+_READERS = {"R2UR", "IABS", "FCHK"}  # of general registers, though no arithmetic of the units below
 _CONTROL = {
     *("BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "BSSY", "BSYNC", "BREAK", "BAR", "NOP", "RET"),
     *("WARPSYNC", "DEPBAR", "LDGDEPBAR", "CALL", "YIELD", "KILL", "BPT", "NANOSLEEP", "MEMBAR"),
@@ -106,6 +107,7 @@ _OF_BARRIERS = {
     "PHASECHK": Kind.MBARRIER_WAIT,
 }
 AFTER_COPIES = 1  # for analysis/sm: arrives when the warp's copies have been made
+PAST_L1 = 1  # for analysis/sm: of a copy that L1 does not keep
 _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_FMA, Unit.FMA),
     (_HEAVY, Unit.FMA_HEAVY),
@@ -166,7 +168,15 @@ def _argument(instruction: Instruction) -> int:
     if instruction.opcode in ("FENCE", "WARPGROUP"):
         left = (one.integer for one in instruction.operands if isinstance(one, Immediate))
         return int(instruction.opcode == "FENCE") or next(left, 0)
-    return width(instruction) if _kind(instruction) == Kind.STORE else 0
+    return _access(instruction)
+
+
+def _access(instruction: Instruction) -> int:
+    """Argument of an access of memory: bytes stored per lane, or whether a copy passes L1 by."""
+    kind = _kind(instruction)
+    if kind == Kind.COPY:
+        return PAST_L1 * ("BYPASS" in instruction.modifiers)
+    return width(instruction) if kind == Kind.STORE else 0
 
 
 def _product(instruction: Instruction) -> int:
@@ -268,7 +278,8 @@ def _words(instruction: Instruction) -> int:
 
 def _sources(instruction: Instruction) -> list[int]:
     """The general register of each operand slot, -1 where it reads none of the register file."""
-    arithmetic = (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.ALU)
+    # a pair of registers is read as its even one: three pairs take three clocks, two two
+    arithmetic = (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.ALU, Unit.FP64)
     if _unit(instruction) not in arithmetic and instruction.opcode not in _READERS:
         return [-1] * _OPERAND_SLOTS
     registers = [operand for operand in instruction.operands if not is_predicate(operand)]

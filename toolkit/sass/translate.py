@@ -129,13 +129,7 @@ def bind(
     )
     if not in_place:
         buffers = [buffer.sharing(buffer.data) for buffer in buffers]
-    banks = {
-        number: np.frombuffer(content, dtype=np.uint8)
-        for number, content in translated.linked.constant_banks.items()
-        if number
-    }
-    if CONSTANT_BANK in banks:
-        banks[CONSTANT_BANK] = _with_symbols(kernel, banks[CONSTANT_BANK], symbols)
+    banks = _constant_banks(translated, symbols)
     addresses = {k: buffer.address for k, buffer in zip(arrays, buffers, strict=True)}
     values = described(arguments, arrays, addresses)
     packed = pack_parameters(kernel.parameters, values, addresses)
@@ -156,19 +150,13 @@ def bind(
     takes_heap = uses_heap(kernel)
     meet = takes_heap or any(map(_reads_what_others_write, kernel.instructions))
     module = _memory_of_module(translated, banks, symbols)
-    if setup.cooperative:
-        space = np.zeros(WORKSPACE_BYTES, dtype=np.uint8)
-        space[:4] = np.uint32(WORKSPACE_BYTES).reshape(1).view(np.uint8)
-        module += [x.sharing(space) for x in allocate([(WORKSPACE, space, True)], WORKSPACE_WINDOW)]
-    if takes_heap:
-        space = sparse_zeros((setup.heap_bytes,), np.uint8)
-        module += [replace(x, is_heap=True) for x in allocate([(HEAP, space, True)], HEAP_WINDOW)]
+    system = _memory_of_system(setup, takes_heap=takes_heap)
     size = banks[CONSTANT_BANK].size if CONSTANT_BANK in banks else 0
     bound = BoundLaunch(
         lowered=translated.lowered,
         geometry=geometry,
         banks=banks,
-        buffers=[*module, *buffers],
+        buffers=[*module, *system, *buffers],
         heap_bytes=setup.heap_bytes if takes_heap else 0,
         use=MemoryUse(constants=np.zeros(size // WORD + 1, dtype=np.uint8)),
         shared_base=reserved,
@@ -271,6 +259,20 @@ def _check_setup(kernel: Kernel, setup: LaunchSetup) -> None:
         )
 
 
+def _constant_banks(
+    translated: Translated, symbols: Mapping[str, bytes]
+) -> dict[int, NDArray[np.uint8]]:
+    """The constant banks but bank 0, with the `__constant__` variables that a caller set."""
+    banks = {
+        number: np.frombuffer(content, dtype=np.uint8)
+        for number, content in translated.linked.constant_banks.items()
+        if number
+    }
+    if CONSTANT_BANK in banks:
+        banks[CONSTANT_BANK] = _with_symbols(translated.kernel, banks[CONSTANT_BANK], symbols)
+    return banks
+
+
 def _with_symbols(
     kernel: Kernel, bank: NDArray[np.uint8], symbols: Mapping[str, bytes]
 ) -> NDArray[np.uint8]:
@@ -369,6 +371,19 @@ def _memory_of_module(
     initial = {**translated.linked.variables, **symbols}
     variables = _place_variables(translated.kernel)
     return buffers + [x.sharing(np.frombuffer(initial[x.name], np.uint8)) for x in variables]
+
+
+def _memory_of_system(setup: LaunchSetup, *, takes_heap: bool) -> list[Buffer]:
+    """The workspace of a cooperative launch, and the heap of malloc."""
+    found = list[Buffer]()
+    if setup.cooperative:
+        space = np.zeros(WORKSPACE_BYTES, dtype=np.uint8)
+        space[:4] = np.uint32(WORKSPACE_BYTES).reshape(1).view(np.uint8)
+        found += [x.sharing(space) for x in allocate([(WORKSPACE, space, True)], WORKSPACE_WINDOW)]
+    if takes_heap:
+        space = sparse_zeros((setup.heap_bytes,), np.uint8)
+        found += [replace(x, is_heap=True) for x in allocate([(HEAP, space, True)], HEAP_WINDOW)]
+    return found
 
 
 def _uses_stack(kernel: Kernel) -> bool:

@@ -97,7 +97,7 @@ def digest_of_folders(root: Path, folders: Iterable[str]) -> str:
     """
     digest = sha256()
     for folder in folders:
-        for path in sorted((root / folder).rglob("*")):
+        for path in sorted((root / folder).rglob("*"), key=str):
             if path.suffix not in (".cu", ".cuh", ".pyc") and path.is_file():
                 content = path.read_bytes()
                 digest.update(f"{path.relative_to(root)} {len(content)}\n".encode())

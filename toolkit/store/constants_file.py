@@ -1,4 +1,4 @@
-"""Devices with constants that `python -m toolkit.microbenchmarks` measured on a GPU."""
+"""Devices with what a user gives to predict with: measured constants, and an SM clock."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.devices import Device
+from analysis.devices import Device, with_clock
 from analysis.errors import InputError
 from analysis.hardware.own_constants import REMEDY, own_constants
 from toolkit.store.user_files import one_line, read_file
 
 
+def predicting_with(
+    device: Device, constants: str | Path | None, clock_mhz: float | None
+) -> Device:
+    """The device with the constants and the SM clock that are given. Raises as these do."""
+    device = device if constants is None else with_constants(device, constants)
+    return device if clock_mhz is None else with_clock(device, clock_mhz)
+
+
 def with_constants(device: Device, path: str | Path) -> Device:
     """The device with the constants of a file in place of those of its architecture.
 
-    Raises InputError for a file that cannot be read, is no output of the microbenchmarks, or is of
-    another architecture.
+    `python -m toolkit.microbenchmarks` writes such files. Raises InputError for a file that cannot
+    be read, is no output of the microbenchmarks, or is of another architecture.
     """
     try:
         document = json.loads(read_file(path).decode())

@@ -39,7 +39,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "registers_per_thread": (0, 255),  # an instruction has 8 bits for each, and R255 is zero
 }
 _COUNTERS = (0, 2**64)  # the hardware's have 64 bits or fewer
-_GAP = (-1e6, 1e6)  # s: a step may take time away
+_GAP = (-1e6, 1e6)  # s: a step of a gap in records of before 0.1.0, which is read no further
 _EXTENTS = (1, 2**31)  # of a grid or a block
 _OTHERS = (0, 2**128)  # 2·M·N·K ends below 2^95
 _MAY_BE_0 = {"compute_capability", "reserved_shared_bytes_per_block"}  # of a device

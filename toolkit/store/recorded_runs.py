@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
@@ -36,11 +37,20 @@ def recorded_run(device_key: str) -> Profile | None:
 
     Raises RecordError where it is damaged.
     """
+    with _says_where_it_came_from():
+        measured = _measured_part(device_key)
+        return measured and _joined(measured, _shipped(_path(device_key, _MODEL)))
+
+
+def _measured_part(device_key: str) -> Profile | None:
     path = _path(device_key)
-    if not path.is_file():
-        return None
+    return _shipped(path) if path.is_file() else None
+
+
+@contextmanager
+def _says_where_it_came_from() -> Iterator[None]:
     try:
-        return _joined(_shipped(path), _shipped(_path(device_key, _MODEL)))
+        yield
     except RecordError as error:
         raise RecordError(f"{error}; it came with the package: install that again") from error
 
@@ -70,9 +80,13 @@ def _read(path: Path, modified_ns: int, size_bytes: int) -> bytes:
 def run_beside(profile: Profile) -> Profile | None:
     """The shipped run to show beside a profile without measured times of its own, if there is one.
 
-    Raises RecordError where it is damaged.
+    It is its measured part: the profile has predictions of its own, and the model's part takes six
+    times as long to read. Raises RecordError where it is damaged.
     """
-    return recorded_run(profile.device.key) if profile.executor != "gpu" else None
+    if profile.executor == "gpu":
+        return None
+    with _says_where_it_came_from():
+        return _measured_part(profile.device.key)
 
 
 def ship(source: Path) -> Path:

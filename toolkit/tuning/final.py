@@ -18,7 +18,7 @@ from kernels.selection import Selection
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.profiling.on_gpu import GpuBench
-from toolkit.profiling.plan import Plan
+from toolkit.profiling.plan import RunPlan
 from toolkit.profiling.record import Records
 
 
@@ -85,9 +85,11 @@ def _beside(
     }
 
 
-def plan_of(shape: Gemm, selections: tuple[Selection, ...], sampling: Sampling, seed: int) -> Plan:
+def plan_of(
+    shape: Gemm, selections: tuple[Selection, ...], sampling: Sampling, seed: int
+) -> RunPlan:
     """The plan of rungs that are named, with L2 flushed as in every sweep."""
-    return Plan(
+    return RunPlan(
         shapes=(shape,),
         selections=selections,
         explicit=True,

@@ -19,8 +19,8 @@ from kernels.variant import Variant
 from tests.together import Part, compiled_together
 from toolkit.cli.argument_syntax import make_arguments
 from toolkit.cli.call import Call
-from toolkit.cli.launch_options import parse_call
 from toolkit.cli.options import LaunchOptions
+from toolkit.cli.parsed_call import parse_call
 from toolkit.machine_code.kernel import Kernel
 
 FOLDER = Path(__file__).parent

@@ -26,7 +26,7 @@ from analysis.errors import LaunchError, ToolkitError, UnsupportedError
 from toolkit import simulate
 from toolkit.launch.element_types import is_real, type_named
 from toolkit.launch.host_code import HostLaunch
-from toolkit.launch.proposed import SourceLaunches
+from toolkit.launch.source_launches import SourceLaunches
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.kernel import Kernel

@@ -13,7 +13,7 @@ from analysis.comparison.gap import (
     steps_to_measured,
 )
 from analysis.records.profile import GpuState
-from analysis.timing.predicted import Cause
+from analysis.timing.predicted import GapCause
 from tests import records_by_hand
 from tests.records_by_hand import predicted
 
@@ -27,12 +27,12 @@ def measured(median_s, *clocks_hz, **more):
 
 def test_a_lower_clock_takes_its_share_and_the_rest_remains():
     clock, rest = steps_to_measured(PREDICTED, measured(130e-6, 1.7e9, 1.5e9))
-    assert clock.name == Cause.HELD_CLOCK
+    assert clock.name == GapCause.HELD_CLOCK
     assert clock.time_s == pytest.approx(25e-6)  # 100 µs · (2.0 / 1.6 - 1)
     assert clock.detail == (
         "1600 MHz before and after the samples, on average; the prediction is for 2000 MHz"
     )
-    assert (rest.name, rest.time_s) == (Cause.REMAINDER, pytest.approx(3e-6))
+    assert (rest.name, rest.time_s) == (GapCause.REMAINDER, pytest.approx(3e-6))
 
 
 def test_without_a_known_clock_all_of_it_remains():

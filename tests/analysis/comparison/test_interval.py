@@ -41,7 +41,6 @@ def predicted(time_s=20e-6, limiter=Resource.DRAM, share=0.9, **changes):
             "next_limiter": Resource.L2,
             "next_share": 0.2,
             "bounds": (bound,),
-            "gap": (),
             "constants": "",
             "basis": "",
             "is_fitted": True,

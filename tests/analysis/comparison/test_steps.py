@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from analysis.comparison.steps import QUANTITY_OF, Ends, step
 from analysis.problem import parse_shape
 from analysis.records.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
-from analysis.timing.predicted import Cost, Effect, GapStep, TimeBound
+from analysis.timing.predicted import Cost, Effect, TimeBound
 from tests import records_by_hand
 from tests.records_by_hand import counted, measured, occupancy, resources
 
@@ -31,15 +31,16 @@ def simulated(**counts):
     return records_by_hand.simulated(counters)
 
 
-def predicted(time_s, gap=None, **bounds):
+def predicted(time_s, parts=None, **bounds):
     return records_by_hand.predicted(
         time_s,
         bounds=tuple(
             TimeBound(name=name.replace("_", " "), time_s=seconds, basis="")
             for name, seconds in bounds.items()
         ),
-        gap=tuple(
-            GapStep(name=name, time_s=seconds, detail="") for name, seconds in (gap or {}).items()
+        costs=tuple(
+            Cost(effect=effect, time_s=seconds, alone_s=seconds)
+            for effect, seconds in (parts or {}).items()
         ),
     )
 
@@ -124,26 +125,29 @@ def test_a_bound_that_was_not_the_highest_is_no_reason():
     assert found.reason is None
 
 
-def test_the_gaps_steps_explain_what_no_highest_bound_does():
-    first = {"nominal peak": 0.5, "register ports": 0.3, "other instructions": 0.2}
-    second = {"nominal peak": 0.5, "register ports": 0.05, "bank conflicts": 0.05}
+def test_parts_explain_where_both_times_have_them():
+    first = {Effect.FP32_PIPE: 0.5, Effect.REGISTER_BANKS: 0.3, Effect.OTHER_INSTRUCTIONS: 0.2}
+    second = {Effect.FP32_PIPE: 0.5, Effect.REGISTER_BANKS: 0.05, Effect.CONFLICTS: 0.05}
     before = record("a", predicted=predicted(1.0, first, issue=0.7, L1=0.2))
     after = record("b", predicted=predicted(0.6, second, issue=0.7, L1=0.1))
     found = step(before, after)
-    assert found.basis == "predicted steps"
-    assert found.reason.is_step
+    assert found.basis == "predicted parts"
+    assert found.reason.is_part
     assert (found.reason.resource, found.reason.time_s) == (
-        "register ports",
+        Effect.REGISTER_BANKS,
         Ends(before=0.3, after=0.05),  # 0.25 s, instructions 0.2 s
     )
-    assert found.price.resource == "bank conflicts"
-    # the other way round it is slower, and the same step is to blame
+    assert found.price.resource == Effect.CONFLICTS
+    # the other way round it is slower, and the same part is to blame
     assert step(after, before).reason == replace(found.reason, time_s=Ends(before=0.05, after=0.3))
+    alone = replace(after, predicted=predicted(0.6, issue=0.7, L1=0.1))
+    assert step(before, alone).basis == "predicted bounds"
 
 
-def test_steps_that_are_little_of_the_time_are_no_reason():
-    before = record("a", predicted=predicted(1.0, {"launch": 0.02, "register ports": 0.98}))
-    after = record("b", predicted=predicted(0.96, {"launch": 0.0, "register ports": 0.96}))
+def test_parts_that_are_little_of_the_time_are_no_reason():
+    first = {Effect.LAUNCH: 0.02, Effect.REGISTER_BANKS: 0.98}
+    before = record("a", predicted=predicted(1.0, first))
+    after = record("b", predicted=predicted(0.96, {Effect.REGISTER_BANKS: 0.96}))
     assert step(before, after).reason is None  # each of them 2% of the time
 
 

@@ -17,7 +17,7 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from analysis.errors import InputError
-from analysis.timing.predicted import GapStep, TimeBound
+from analysis.timing.predicted import Cost, Effect, TimeBound
 from reports import render
 from reports.pages.page import plotly
 from tests.reports.profiles_by_hand import (
@@ -224,13 +224,16 @@ def test_a_selector_stands_where_there_are_several_shapes():
 
 
 def test_every_rung_has_a_pane(in_trace):
-    (panes,) = page_of(foreseen(in_trace)).held
+    made = foreseen(in_trace)
+    parts = (Cost(effect=Effect.CONFLICTS, time_s=56.8e-3, alone_s=0.0),)
+    tiled = replace(record_of(made, "tiled").predicted, costs=parts)
+    (panes,) = page_of(change(made, "tiled", predicted=tiled)).held
     assert list(panes) == [r.label for r in in_trace.records if r.theory]
     pane, sections = panes["tiled"]
     assert "56.8 ms" in pane  # 51.6459 ms + 10%
-    assert "limited by shared memory" in pane
+    assert "most time: shared bank conflicts" in pane
     assert "Tiles of A and B are shared by a block." in pane
-    assert "Time above FP32 work" in pane
+    assert "Parts of the time" in pane
     assert "56.8 ms predicted." in sections
     assert "How busy each unit is" in sections
 
@@ -295,7 +298,7 @@ def test_markup_in_a_prediction_stays_inert(evil):
     record = record_of(evil, name)
     foreseen = predicted(
         record, 1e-3, limiter=EVIL, next_limiter=EVIL, constants=EVIL, basis=EVIL,
-        gap=(GapStep(name=EVIL, time_s=1e-3, detail=EVIL),),
+        costs=(Cost(effect=Effect.CONFLICTS, time_s=1e-3, alone_s=1e-3, detail=EVIL),),
         bounds=(TimeBound(name=EVIL, time_s=1e-4, basis=EVIL),),
     ).predicted  # fmt: skip
     page = page_of(change(evil, name, predicted=foreseen, status="ok", check=None))
@@ -356,10 +359,3 @@ def test_rendering_is_pure(on_gpu):
 
 def test_the_page_says_when_it_was_made_in_utc(in_theory):
     assert "2026-02-03 04:05 UTC" in page_of(in_theory).texts_of("td")
-
-
-def test_a_profile_of_costs_has_a_page(in_prediction):
-    """Later versions explain rungs by costs: what a page of the gap shows is left out."""
-    record = record_of(in_prediction, "tiled")
-    without = replace(record.predicted, gap=())
-    assert render(change(in_prediction, "tiled", predicted=without))

@@ -49,7 +49,6 @@ def predicted(parts, lines=()):
         next_limiter=Resource.L2,
         next_share=0.2,
         bounds=(),
-        gap=(),
         constants="sm_90",
         basis="",
         is_fitted=True,

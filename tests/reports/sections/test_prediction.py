@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from analysis.devices import find_device
 from analysis.l2_state import L2State
-from analysis.timing.predicted import GapStep, Predicted, TimeBound
+from analysis.timing.predicted import Cost, Effect, Predicted, TimeBound
 from reports.figures import hierarchy, ladder
 from reports.pages.drawing import Drawing
 from reports.sections.ladder_answer import answer
@@ -112,8 +112,10 @@ PREDICTIONS = st.builds(
     bounds=st.lists(st.builds(TimeBound, name=NAMES, time_s=TIMES, basis=NAMES), max_size=5).map(
         tuple
     ),
-    gap=st.lists(
-        st.builds(GapStep, name=NAMES, time_s=st.floats(-1e4, 1e4), detail=NAMES), max_size=5
+    costs=st.lists(
+        st.builds(Cost, effect=st.sampled_from(list(Effect)), time_s=TIMES, alone_s=TIMES),
+        max_size=5,
+        unique_by=lambda cost: cost.effect,
     ).map(tuple),
     constants=NAMES,
     basis=NAMES,

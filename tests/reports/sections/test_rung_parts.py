@@ -37,7 +37,7 @@ def spent(made, label, parts_s):
     return change(
         made,
         label,
-        predicted=replace(predicted, gap=(), costs=costs, time_s=sum(parts_s.values())),
+        predicted=replace(predicted, costs=costs, time_s=sum(parts_s.values())),
     )
 
 

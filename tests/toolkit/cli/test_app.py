@@ -290,7 +290,7 @@ runpy.run_module("toolkit", run_name="__main__", alter_sys=True)
         exhaustive("typer"),
         exhaustive("toolkit.cli.app"),
         "numpy",
-        exhaustive("toolkit.cli.launch_options"),
+        exhaustive("toolkit.cli.parsed_call"),
         exhaustive("toolkit.machine_code.disassemble"),
         exhaustive("analysis.timing.predict"),
         exhaustive("reports.sections.launch"),

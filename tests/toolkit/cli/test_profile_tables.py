@@ -180,7 +180,7 @@ def test_few_variants_are_taken_apart_where_there_is_room(screen, theory, width,
     screen.open(width)
     two = with_predictions(replace(theory, records=theory.records[:2]))
     screen.show(two, is_verbose=True)
-    assert ("parts of the time (predicted)" in screen.text) == is_shown
+    assert ("each resource alone (predicted)" in screen.text) == is_shown
 
 
 def test_the_whole_ladder_is_left_to_the_report(screen, theory):

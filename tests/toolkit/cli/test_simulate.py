@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from toolkit.cli import progress as view
-from toolkit.execution.estimate import Estimate
+from toolkit.execution.wall_time import WallTime
 
 
 def said_at(
@@ -46,7 +46,7 @@ def test_more_than_a_minute_is_announced_before_all_blocks(
     monkeypatch, capsys, seconds, is_least, told
 ):
     with view.SimulationProgress("k.cu") as progress:
-        progress.announce(Estimate(10_100, seconds, is_least=is_least))
+        progress.announce(WallTime(10_100, seconds, is_least=is_least))
         for now_s, done in [(100.0, 50), (104.0, 51)]:  # what is said already is not said again
             monkeypatch.setattr(view.time, "monotonic", lambda now_s=now_s: now_s)
             progress.advance(done, 10_100)

@@ -17,7 +17,8 @@ from tests.cubins import cubin_of
 from tests.machines import GPU, OnSimulator
 from tests.sampling import chosen_of, exhaustive
 from toolkit.execution.simulator import Simulator
-from toolkit.launch.launch import Launch, buffers_of
+from toolkit.gpu.gpu_launch import GpuLaunch
+from toolkit.launch.launch import buffers_of
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.store import tuned
 from validation.corpus.inventory import chosen_parameters, near_defaults
@@ -43,7 +44,7 @@ def launched(machine, variant, parameters, shape, alpha=1.0, beta=0.0):
     arguments = rung_arguments(
         variant, parameters, shape, (a, b, c), alpha=float(alpha), beta=float(beta)
     )
-    launch = Launch(
+    launch = GpuLaunch(
         source=variant.source,
         name=variant.file,
         kernel=variant.entry,

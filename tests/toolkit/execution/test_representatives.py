@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from toolkit.execution.representatives import Region, region_of_blocks, regions
+from toolkit.execution.representatives import Region, limited, region_of_blocks, regions
 
 
 def test_blocks_of_a_place_are_far_apart_and_of_every_index_modulo_the_period():
@@ -34,3 +34,20 @@ def test_a_region_is_a_corner_an_edge_or_the_interior():
         [1, 4, 4, 7],
         [2, 5, 5, 8],
     ]
+
+
+GRID = (40, 30, 2)
+
+
+@pytest.mark.parametrize("most", [1, 27, 99])
+def test_so_many_blocks_are_executed_with_one_of_each_place(most):
+    chosen = regions(GRID, 8)
+    found = limited(chosen, most)
+    assert sum(len(region.members) for region in found) == max(most, len(chosen))
+    assert all(region.members for region in found)
+    assert [region.population for region in found] == [region.population for region in chosen]
+
+
+def test_more_blocks_than_there_are_members_are_all_members():
+    chosen = [Region(population=4, members=(0, 3)), Region(population=1, members=(4,))]
+    assert limited(chosen, 1000) == chosen

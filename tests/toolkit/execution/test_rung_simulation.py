@@ -23,9 +23,9 @@ from tests.cubins import cubin_of
 from tests.records_by_hand import check
 from tests.refusals import refusal
 from tests.sampling import chosen_of, exhaustive
-from toolkit.execution import block_plan, declared, launch_time, plan_executor
-from toolkit.execution.block_plan import k_points, period, timed_k
+from toolkit.execution import declared, launch_time, plan_executor, rung_plan
 from toolkit.execution.plan_executor import MOST_GUARDS, PlanExecutor, affine, merged
+from toolkit.execution.rung_plan import k_points, period, timed_k
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulator import Simulator
 from toolkit.execution.traffic import Residence
@@ -217,7 +217,7 @@ ENDS = (("256x256", 0), ("200x136", 3))
 @pytest.fixture
 def short_of_time(monkeypatch):
     """Every K is too large."""
-    monkeypatch.setattr(block_plan, "FULL_K_BUDGET", 0)
+    monkeypatch.setattr(rung_plan, "FULL_K_BUDGET", 0)
 
 
 # One of each way to copy tiles, and to wait for them and for other blocks.
@@ -275,7 +275,7 @@ def test_values_of_k_leave_the_same_remainder():
 
 def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(empty_cache, monkeypatch):
     first = simulated("tiled", "32x32x4096", 1).predicted
-    monkeypatch.setattr(block_plan, "TIMED_STEPS", block_plan.TIMED_STEPS + 1)
+    monkeypatch.setattr(rung_plan, "TIMED_STEPS", rung_plan.TIMED_STEPS + 1)
     assert simulated("tiled", "32x32x4096", 1).predicted.basis != first.basis
 
 
@@ -637,7 +637,7 @@ def test_blocks_of_one_place_that_differ_are_all_executed(k, short_of_time):
 
 
 def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(monkeypatch):
-    monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", 1000)
+    monkeypatch.setattr(rung_plan, "ALL_BLOCKS_BUDGET", 1000)
     assert "blocks that should have equal counts differ, and all 64 would" in refusal(
         ShapeError, made, "of_its_block", "128x128x32"
     )

@@ -11,7 +11,7 @@ from tests.cubins import cubin_of
 from tests.refusals import refusal
 from toolkit.execution.sanitizer import check
 from toolkit.machine_code.kernel import Kernel
-from toolkit.sass import check as watch
+from toolkit.sass import checker
 
 # 64 threads; x holds 48 floats, `shared` too.
 SOURCE = """
@@ -107,7 +107,7 @@ def test_a_launch_that_goes_on_for_ever_after_a_fault_is_ended():
 def test_there_is_an_end_to_what_is_told():
     wrong = "".join(f"((volatile float*)x)[t + {1000 * n}] = 1;\n" for n in range(1, 121))
     found = checked(wrong)
-    assert len(faults(found)) == watch.MOST_FAULTS == 100
+    assert len(faults(found)) == checker.MOST_FAULTS == 100
     assert "there are more findings" in found.notes[-1]
 
 

@@ -12,9 +12,10 @@ from analysis.problem import parse_shape
 from kernels.selection import Selection
 from tests.refusals import refusal
 from tests.rungs import every_rung
+from toolkit.gpu.gpu_launch import GpuLaunch
 from toolkit.gpu.launch import OnGpu, task_of
 from toolkit.gpu.product_launch import LAUNCHES, task_of_product
-from toolkit.launch.launch import Launch, buffers_of
+from toolkit.launch.launch import buffers_of
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.matrices import Workload
 
@@ -34,7 +35,7 @@ extern "C" __global__ void product(const float* A, const float* B, float* C, int
 def task_for(problem=SHAPE, workspace_bytes=0):
     """A kernel whose arguments are those of a rung."""
     a, b = Workload(problem, 1).padded(SHAPE)
-    launch = Launch(
+    launch = GpuLaunch(
         source=SOURCE,
         name="product.cu",
         kernel="product",

@@ -16,9 +16,9 @@ from tests.cubins import cubin_of
 from tests.machines import GPU
 from tests.sampling import exhaustive
 from toolkit.execution.simulator import Simulator
+from toolkit.gpu.gpu_launch import GpuLaunch
 from toolkit.gpu.launch import InAChild, task_of
 from toolkit.gpu.product_launch import LAUNCHES
-from toolkit.launch.launch import Launch
 from toolkit.machine_code.kernel import Kernel
 
 EXTENT = 64  # of the matrices, and of the grid
@@ -142,7 +142,7 @@ def all_of_them(arch):
 
 def launch_once(machine, name, block, dynamic_shared_bytes):
     zeros = np.zeros((EXTENT, EXTENT), np.float32)
-    launch = Launch(
+    launch = GpuLaunch(
         source=source_of(name),
         name="planted.cu",
         kernel="planted",

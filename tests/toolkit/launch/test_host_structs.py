@@ -8,7 +8,7 @@ from tests.refusals import refusal
 from toolkit import simulate
 from toolkit.launch.host_code import launches_of
 from toolkit.launch.host_unit import host_unit
-from toolkit.launch.proposed import SourceLaunches
+from toolkit.launch.source_launches import SourceLaunches
 
 HEAD = """
 struct Add { __device__ float operator()(float a, float b) const { return a + b; } };

@@ -213,7 +213,7 @@ def test_requests_stand_in_a_row_between_two_clocks(kind):
     defines = queues.macros(kind, queues.MANY)
     image = cubin_of(queues.SOURCE, "requests", options=(), defines=defines).image
     sass = [text.split()[0].split(".")[0] for _, text in _functions(image)["requests"]]
-    opcode = {"global_loads": "LDG", "copies": "LDGSTS"}[kind]
+    opcode = "LDG" if kind == "global_loads" else "LDGSTS"
     row = " ".join(word for word in sass if word in {opcode, "CS2R", "PMTRIG"})
     one = f"CS2R {f'{opcode} ' * queues.MANY}PMTRIG CS2R"
     assert row.count(one) == 3

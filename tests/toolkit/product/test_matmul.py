@@ -18,7 +18,7 @@ from analysis.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from kernels.split_paths import Constants
+from kernels.split_paths import SplitConstants
 from tests.refusals import refusal
 from tests.toolkit.product import made_up_gpu
 from tests.toolkit.product.made_up_gpu import FIRST_CONTEXT, MadeUpGpu, TorchType, new
@@ -27,7 +27,7 @@ from toolkit.gpu import driver
 from toolkit.product import choice, device, kept_recipes
 from toolkit.product import matmul as call
 from toolkit.product.matmul import PrecisionWarning
-from toolkit.product.recipe import Pointer, Recipe, Step
+from toolkit.product.recipe import Place, Recipe, RecipeStep
 
 M, N, K = 40, 36, 24
 
@@ -310,8 +310,8 @@ def with_workspace(idle, monkeypatch):
     )
 
     def made(size_bytes=1024, zeroed_bytes=64):
-        arguments = (Pointer("workspace"),)
-        step = Step(kernel.image, "k", (1, 1, 1), (32, 1, 1), 0, arguments)
+        arguments = (Place("workspace"),)
+        step = RecipeStep(kernel.image, "k", (1, 1, 1), (32, 1, 1), 0, arguments)
         recipe = Recipe((step,), size_bytes, zeroed_bytes)
         monkeypatch.setattr(call, "recipe_of", lambda layout, facts, precision: recipe)
         call._of_thread.calls.clear()
@@ -552,7 +552,7 @@ def test_a_gpu_without_wgmma_refuses_tensor_cores(idle, monkeypatch):
 
 def test_tensor_cores(machine, monkeypatch):
     monkeypatch.setattr("kernels.split_paths.LEAST_K", 64)
-    monkeypatch.setattr("kernels.split_paths.CONSTANTS", Constants(worth=np.inf))
+    monkeypatch.setattr("kernels.split_paths.CONSTANTS", SplitConstants(worth=np.inf))
     a, b = numbers(2, 130, 96, seed=1), numbers(2, 72, 96, seed=2).swapaxes(1, 2)
     out = numbers(2, 130, 72, seed=3)
     old = out.copy()
@@ -617,7 +617,7 @@ def test_a_recipe_has_no_address_and_can_be_kept(idle):
     assert device_from_driver(facts).key == "h200"
     layout = toolkit.product.operands.layout_of(
         *(
-            toolkit.product.operands.View(name, shape, strides, 16)
+            toolkit.product.operands.OperandView(name, shape, strides, 16)
             for name, shape, strides in (
                 ("a", (M, K), (1, M)),
                 ("b", (K, N), (N, 1)),
@@ -635,7 +635,7 @@ def test_the_heads_of_an_attention_are_read_in_place(idle):
     strides = (size, heads * size, 1)  # of (heads, tokens, size) in rows of all heads
     layout = toolkit.product.operands.layout_of(
         *(
-            toolkit.product.operands.View(name, shape, strides, 16)
+            toolkit.product.operands.OperandView(name, shape, strides, 16)
             for name, shape, strides in (
                 ("a", (heads, tokens, size), strides),
                 ("b", (heads, size, tokens), (size, 1, heads * size)),

@@ -7,7 +7,7 @@ from analysis.errors import InputError, ShapeError
 from tests.refusals import refusal
 from toolkit.product.operands import (
     Operand,
-    View,
+    OperandView,
     check_overlap,
     layout_of,
     shape_of_product,
@@ -16,7 +16,7 @@ from toolkit.product.operands import (
 
 
 def view(name, shape, strides=None, alignment=16):
-    return View(name, shape, tight_strides(shape) if strides is None else strides, alignment)
+    return OperandView(name, shape, tight_strides(shape) if strides is None else strides, alignment)
 
 
 def layout(a, b, out):
@@ -201,7 +201,7 @@ def test_layouts_agree_with_numpy():
             steps = [slice(0, 2 * size, 2) if rng.random() < 0.3 else slice(size) for size in full]
             array = whole[tuple(steps)]
             arrays.append(array)
-            views.append(View(name, full, tuple(s // 4 for s in array.strides), 4))
+            views.append(OperandView(name, full, tuple(s // 4 for s in array.strides), 4))
         found = layout_of(*views)
         a, b, c = arrays
         first, second = (b, a) if found.is_swapped else (a, b)

@@ -443,7 +443,7 @@ class Interrupting(OnGpu):
 
 
 def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(cuda, monkeypatch):
-    monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Interrupting)
+    monkeypatch.setattr("toolkit.profiling.competitors.InAChild", Interrupting)
     result = measure(
         "tiled", "naive-coalesced", progress=Heard(".*buffers", then=Interrupting.at("damage"))
     )
@@ -453,7 +453,7 @@ def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(cuda, monkeypa
 
 
 def test_ctrl_c_while_competitors_leave_lets_all_of_them_go(cuda, cublas, monkeypatch):
-    monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Interrupting)
+    monkeypatch.setattr("toolkit.profiling.competitors.InAChild", Interrupting)
     cuda.free_bytes = room_for(3.5)
     leaving = Heard("tiled: what is around its buffers", then=Interrupting.at("exit"))
     result = measure("naive-coalesced", "tiled", "coarsened-2d", "cublas", progress=leaving)
@@ -474,7 +474,7 @@ def test_what_lacks_room_beside_others_is_tried_again_alone(cuda, cublas, monkey
                 del more
             return super().result(*arguments)
 
-    monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Hungry)
+    monkeypatch.setattr("toolkit.profiling.competitors.InAChild", Hungry)
     cuda.free_bytes = room_for(4.5)
     result = measure("naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "cublas")
     assert_all_ok(result)

@@ -176,6 +176,28 @@ UNITS = {
     "ULDC": Unit.UNIFORM,
     "UMOV": Unit.UNIFORM,
 }
+QUOTIENTS = """
+extern "C" __global__ void quotients(float *a, double *b)
+{
+    const int i = threadIdx.x;
+    a[i] /= a[i + 32];
+    b[i] = fma(b[i], b[i + 32], b[i + 64]);
+}
+"""
+
+
+def test_divisions_and_doubles_are_told_by_their_pipe_and_pairs():
+    program = cubin_of(QUOTIENTS, "quotients", "sm_90")
+    rows_of = {
+        instruction.opcode: row
+        for instruction, row in zip(program.instructions, machine_code(program), strict=True)
+    }
+    assert rows_of["FCHK"]["unit"] == Unit.XU
+    pairs = rows_of["DFMA"]["source"].tolist()
+    assert len(set(pairs)) == 3
+    assert all(register >= 0 and register % 2 == 0 for register in pairs)
+
+
 KINDS = {
     "LDG": Kind.LOAD,
     "STG": Kind.STORE,

@@ -12,10 +12,11 @@ from analysis.comparison.scorecard import disagreements, scores
 from analysis.errors import InputError, RecordError
 from benchmarks.resimulate import resimulated
 from benchmarks.traffic_tables import shipped_run
+from reports import render
 from tests.refusals import refusal
 from toolkit.store import recorded_runs as recorded
 from toolkit.store.profile_json import load, save
-from toolkit.store.recorded_runs import amend, recorded_run, ship, ship_model
+from toolkit.store.recorded_runs import amend, recorded_run, run_beside, ship, ship_model
 
 
 @pytest.fixture
@@ -39,6 +40,23 @@ def one_record(tmp_path_factory):
 def source(one_record, tmp_path_factory):
     """A profile.json of a run on an H200, of one record."""
     return Path(shutil.copy(one_record, tmp_path_factory.mktemp("run")))
+
+
+def test_a_page_needs_the_measured_part_of_a_run_alone():
+    whole = recorded_run("h200")
+    predicted = [
+        replace(record, measured=None, counted=None, errors=())
+        for record in whole.records
+        if str(record.shape) == "512x512x512" and record.rung in (4, 5)
+    ]
+    profile = replace(whole, executor="simulate", records=tuple(predicted))
+    beside = run_beside(profile)
+    assert len(predicted) == 2
+    assert not any(record.simulated for record in beside.records)
+    page = render(profile, recorded=beside)
+    assert page == render(profile, recorded=whole)
+    assert page != render(profile)
+    assert run_beside(whole) is None
 
 
 def test_a_device_without_a_run_has_none():

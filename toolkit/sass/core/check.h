@@ -1,7 +1,7 @@
 /* The sanitizer: hazards, barriers and unwritten memory, found by tracking the ordering itself.
  *
  * A launch that is checked runs a program whose memory operations are the CHECK_ forms below
- * (toolkit/sass/check.py puts them in), so that a plain simulation pays nothing. Shared memory has a
+ * (toolkit/sass/checker.py puts them in), so that a plain simulation pays nothing. Shared memory has a
  * shadow of cells: who wrote a cell last, and which lanes of each warp read it. Warps run one after
  * another here and lanes in lockstep, but neither orders anything: an access comes after another of
  * another thread only where
@@ -24,7 +24,7 @@
 #include "memory.h"
 #include "space.h"
 
-/* toolkit/sass/check.py numbers them likewise. */
+/* toolkit/sass/checker.py numbers them likewise. */
 enum {
     FOUND_READ_AFTER_WRITE = 1, FOUND_WRITE_AFTER_READ, FOUND_WRITE_AFTER_WRITE, FOUND_UNWRITTEN,
     FOUND_DIVERGENT_WARP, FOUND_ABSENT_LANE, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK,

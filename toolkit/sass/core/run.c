@@ -106,7 +106,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched, const i
         if (is_watched && m && c->checker && c->checker->suspects[w->index]) check_use(c, w, i, m);
         if (is_watched && m && c->checker && c->checker->products && !is_of_products(i)) check_registers(c, w, i);
         if (m) handlers[i->op](c, w, i, i->uniform ? together(w) : m);
-        if (count->wavefronts != wavefronts) add_clocks(c->stream, count->wavefronts - wavefronts);
+        if (count->wavefronts != wavefronts) add_wavefronts(c->stream, count->wavefronts - wavefronts);
         if (waits) note_passed(c, w, pc, lanes, &before);
     }
     c->budget -= slice - left;

@@ -38,6 +38,14 @@ static inline void stream_step(Stream *s, u32 pc, u32 m) {
 
 static inline Step *last_step(Stream *s) { return s->lost || !s->count ? NULL : &s->steps[s->count - 1]; }
 
+/* Clocks of shared memory: a copy, which has lines, passes both of its sides at a time. */
+static inline void add_wavefronts(Stream *s, u64 clocks) {
+    Step *step = s ? last_step(s) : NULL;
+    if (!step) return;
+    const u64 all = step->lines ? (clocks > step->clocks ? clocks : step->clocks) : step->clocks + clocks;
+    step->clocks = (u16)all;
+}
+
 static inline void add_clocks(Stream *s, u64 clocks) {
     Step *step = s ? last_step(s) : NULL;
     if (step) step->clocks = (u16)(step->clocks + clocks);

@@ -1,4 +1,4 @@
-"""A launch as the options of `simulate` ask for it: text in, a checked call, its execution."""
+"""The call that the options of a launch mean: texts in, a checked `Call` out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from analysis.devices import Device, with_clock
+import numpy as np
+
+from analysis.devices import Device
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.l2_state import DEFAULT_L2
@@ -18,8 +20,8 @@ from toolkit.cli.argument_syntax import (
     make_arguments,
     parse_arguments,
 )
-from toolkit.cli.asked_launch import AskedOptions, extent_of, open_sizes
 from toolkit.cli.call import Call
+from toolkit.cli.completed_options import CompletedOptions, extent_of, open_sizes
 from toolkit.cli.launch_source import (
     defines_of,
     inputs_of,
@@ -36,22 +38,20 @@ from toolkit.execution.simulator import MAX_INSTRUCTIONS
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.launch import Argument
 from toolkit.machine_code.include_paths import text_with_headers
+from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
-from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
+from toolkit.rungs.launch import check_nothing_given, rung_launch
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
-from toolkit.store.constants_file import with_constants
+from toolkit.store.constants_file import predicting_with
 from toolkit.store.user_files import check_writable, same_file
-
-if TYPE_CHECKING:
-    pass
 
 Extent = tuple[int, int, int]
 
 
 def call_of(
-    asked: AskedOptions,
+    options: CompletedOptions,
     compiled: Future[Source],
     saves: Sequence[str] = (),
     here: Device | None = None,
@@ -60,34 +60,34 @@ def call_of(
 
     `compiled` is its source (`compiled_beside`). Raises as `parse_call` does.
     """
-    if all(one is not None for one in asked.arguments):
-        call = parse_call(asked.launch, saves, here)
-        return replace(call, notes=asked.notes, doubts=asked.doubts)
-    declared = asked.declared or ()
-    known = [k for k, one in enumerate(asked.arguments) if one is not None]
-    texts = [asked.arguments[k] or "" for k in known]
+    if all(one is not None for one in options.arguments):
+        call = parse_call(options.launch, saves, here)
+        return replace(call, notes=options.notes, doubts=options.doubts)
+    declared = options.declared or ()
+    known = [k for k, one in enumerate(options.arguments) if one is not None]
+    texts = [options.arguments[k] or "" for k in known]
     parsed = parse_arguments(texts, [declared[k] for k in known])
-    trial = replace(asked.launch, arguments=[])
-    kernel = parse_call(trial, (), here)._kernel(compiled)
-    arguments: list[Argument | None] = [None] * len(asked.arguments)
-    seed = chosen_seed(asked.launch.seed)
+    trial = replace(options.launch, arguments=[])
+    kernel = parse_call(trial, (), here).machine_code(compiled)
+    arguments: list[Argument | None] = [None] * len(options.arguments)
+    seed = chosen_seed(options.launch.seed)
     for k, one in zip(known, make_arguments(parsed, seed=seed), strict=True):
         arguments[k] = one
     geometry = Geometry(
-        grid=extent_of("--grid", asked.launch.grid or ""),
-        block=extent_of("--block", asked.launch.block or ""),
-        dynamic_shared_bytes=asked.launch.shared or 0,
+        grid=extent_of("--grid", options.launch.grid or ""),
+        block=extent_of("--block", options.launch.block or ""),
+        dynamic_shared_bytes=options.launch.shared or 0,
     )
     found = guessed_arrays(
-        kernel, geometry, arguments, declared, lambda why, needed: open_sizes(asked, why, needed)
+        kernel, geometry, arguments, declared, lambda why, needed: open_sizes(options, why, needed)
     )
     written = [
-        str(found.sizes[k]) if text is None else text for k, text in enumerate(asked.arguments)
+        str(found.sizes[k]) if text is None else text for k, text in enumerate(options.arguments)
     ]
     return replace(
-        parse_call(replace(asked.launch, arguments=written), saves, here),
-        notes=(*asked.notes, found.note),
-        doubts=(*asked.doubts, SIZES_GUESSED),
+        parse_call(replace(options.launch, arguments=written), saves, here),
+        notes=(*options.notes, found.note),
+        doubts=(*options.doubts, SIZES_GUESSED),
     )
 
 
@@ -99,26 +99,32 @@ def parse_call(
     `here` is the GPU that it is for, unless the options name a device.
     """
     code = machine_code_of(launch, here)
+    common = _common(launch, here, code)
+    if is_name(launch.source):
+        return _of_rung(launch, saves, common)
+    if launch.shape is not None:
+        raise InputError(
+            f"--shape is for rungs, and {shortened(launch.source)!r} is not one: leave it out"
+        )
+    if is_script(launch.source):
+        return _of_script(launch, saves, common)
+    return _of_source(launch, code, saves, common)
+
+
+def _common(launch: KernelOptions, here: Device | None, code: Kernel | None) -> dict[str, Any]:
+    """Fields of the call that do not depend on what kind of kernel it is of."""
     arch, device = target_of(launch, here, code)
     predicts = launch if isinstance(launch, PredictOptions) else None
-    constants = predicts.constants if predicts is not None else None
-    if constants is not None:
-        if device is None:
+    constants, clock = (predicts.constants, predicts.clock) if predicts else (None, None)
+    for option, given in (("--constants", constants), ("--clock", clock)):
+        if given is not None and device is None:
             raise InputError(
-                f"--constants: no device of {arch} is known, so no time is predicted: name a "
+                f"{option}: no device of {arch} is known, so no time is predicted: name a "
                 "device with --device"
             )
-        device = with_constants(device, constants)
-    clock = predicts.clock if predicts is not None else None
-    if clock is not None:
-        if device is None:
-            raise InputError(
-                f"--clock: no device of {arch} is known, so no time is predicted: name a "
-                "device with --device"
-            )
-        device = with_clock(device, clock)
-    arguments = launch.arguments or ()
-    common: dict[str, Any] = {
+    if device is not None:
+        device = predicting_with(device, constants, clock)
+    return {
         "arch": arch,
         "device": device,
         "options": options_of(launch),
@@ -131,40 +137,24 @@ def parse_call(
         "clock_mhz": clock,
         "l2": DEFAULT_L2 if predicts is None else predicts.l2,
     }
-    if is_name(launch.source):
-        check_nothing_given(
-            launch.source,
-            {
-                "kernel": launch.kernel,
-                "grid": launch.grid,
-                "block": launch.block,
-                "arguments": arguments,
-                "shared memory": launch.shared,
-                "defines": launch.defines,
-                "--set": launch.settings,
-                "--cooperative": launch.cooperative,
-            },
-        )
-        rung = rung_launch(launch.source, launch.shape, device)
-        return _of_rung(rung, saves, common, measures=isinstance(launch, RunOptions))
-    if launch.shape is not None:
-        raise InputError(
-            f"--shape is for rungs, and {shortened(launch.source)!r} is not one: leave it out"
-        )
-    if is_script(launch.source):
-        return _of_script(launch, saves, common)
+
+
+def _of_source(
+    launch: KernelOptions, code: Kernel | None, saves: Sequence[str], common: Mapping[str, Any]
+) -> Call:
+    """The call of a kernel of CUDA C++, or of machine code."""
     assert launch.grid is not None, "only a rung brings it"
     assert launch.block is not None, "only a rung brings it"
-    source = Path(launch.source)
-    text = code.source if code else read_source(source)[0]
-    if code:
-        declared, sizes = code.declared, [parameter.size for parameter in code.parameters]
+    source, arguments = Path(launch.source), launch.arguments or ()
+    options = tuple(launch.options or ())
+    if code is not None:
+        text, declared = code.source, code.declared
+        sizes = [parameter.size for parameter in code.parameters]
     else:
-        options = tuple(launch.options or ())
-        whole = text_with_headers(text or "", source.name, source.parent, options)
+        text = read_source(source)[0]
+        whole = text_with_headers(text, source.name, source.parent, options)
         declared, sizes = _declared(whole, launch.kernel), []
     parsed = parse_arguments(arguments, declared, sizes)
-    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     return Call(
         source=source,
         text=text,
@@ -177,7 +167,7 @@ def parse_call(
         code=code,
         source_dirs=launch.source_dirs or (),
         defines=defines_of(launch),
-        saves=_saves(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
+        saves=_saves(saves, _buffers(parsed), inputs_of(source, options) if saves else []),
         set_texts=tuple(launch.settings or ()),
         settings=parse_settings(launch.settings or (), text or ""),
         cooperative=launch.cooperative,
@@ -186,11 +176,23 @@ def parse_call(
     )
 
 
-def _of_rung(
-    rung: RungLaunch, saves: Sequence[str], common: Mapping[str, Any], *, measures: bool
-) -> Call:
+def _of_rung(launch: KernelOptions, saves: Sequence[str], common: Mapping[str, Any]) -> Call:
     """The call of a rung, with files for buffers only where all of its blocks are executed."""
-    if saves and not measures and common["blocks"] != "all":
+    check_nothing_given(
+        launch.source,
+        {
+            "kernel": launch.kernel,
+            "grid": launch.grid,
+            "block": launch.block,
+            "arguments": launch.arguments,
+            "shared memory": launch.shared,
+            "defines": launch.defines,
+            "--set": launch.settings,
+            "--cooperative": launch.cooperative,
+        },
+    )
+    rung = rung_launch(launch.source, launch.shape, common["device"])
+    if saves and not isinstance(launch, RunOptions) and common["blocks"] != "all":
         raise InputError(
             f"--save: only some blocks of {rung.label} are executed, so the product is incomplete: "
             "add --blocks all"
@@ -228,7 +230,6 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
         raise InputError(f"--kernel {kernel}: {launch.source} is {found.own_name}: leave it out")
     declared = _declared(found.text, kernel or found.own_name) if found.text else None
     parsed, numbers = script_arguments(arguments, found, declared)
-    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     grid = extent_of("--grid", launch.grid) if launch.grid is not None else None
     block = extent_of("--block", launch.block) if launch.block is not None else None
     return Call(
@@ -241,10 +242,15 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
         written=tuple(arguments),
         arguments=parsed,
         defines=defines_of(launch),
-        saves=_saves(saves, buffers, [found.path]),
+        saves=_saves(saves, _buffers(parsed), [found.path]),
         script=ScriptLaunch(kernel=found, grid=grid, block=block, numbers=numbers),
         **common,
     )
+
+
+def _buffers(arguments: Sequence[BufferArgument | np.generic]) -> dict[int, object]:
+    """What fills each buffer among the arguments, by position."""
+    return {k: item.fill for k, item in enumerate(arguments) if isinstance(item, BufferArgument)}
 
 
 def _declared(text: str, kernel: str | None) -> tuple[Declared, ...] | None:

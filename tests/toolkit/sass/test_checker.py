@@ -12,7 +12,7 @@ from tests.cubins import cubin_of
 from tests.sampling import exhaustive
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit.execution.sanitizer import check
-from toolkit.sass import check as watch
+from toolkit.sass import checker
 from toolkit.sass.core import binding as core
 from toolkit.sass.machine import run_blocks
 
@@ -120,22 +120,22 @@ def test_an_atomic_operation_does_not_hide_that_of_another_warp(kind):
     assert not found(alone, nowhere, "sm_90")
 
 
-def test_a_watched_launch_computes_the_same_and_leaves_the_plain_one_unchecked():
+def test_a_checked_launch_computes_the_same_and_leaves_the_plain_one_unchecked():
     what = np.random.default_rng(1).integers(0, 32, (STEPS, THREADS)).astype(np.int32)
     checks = [number for name, number in core.operations().items() if name.startswith("CHECK_")]
     outs = []
-    for watch_it in (False, True):
+    for checks_it in (False, True):
         arguments = [what, np.ones(STEPS, np.int32), np.zeros(THREADS, np.int32), np.int32(STEPS)]
         bound, outputs, translated = bound_to(play("sm_90"), arguments, threads=THREADS)
-        watched = watch.watched(translated, bound)
-        if watch_it:
-            watch.run_watched(watched, [0])
+        with_them = checker.with_checks(translated, bound)
+        if checks_it:
+            checker.run_checked(with_them, [0])
         else:
             run_blocks(bound, [range(1)])
         outs.append(outputs[2])
         assert translated.lowered is bound.lowered  # what is kept for later launches
         assert not np.isin(bound.lowered.program["op"], checks).any()
-        assert np.isin(watched.lowered.program["op"], checks).any()
+        assert np.isin(with_them.lowered.program["op"], checks).any()
     assert np.array_equal(*outs)
 
 
@@ -154,7 +154,7 @@ def test_neighbours_in_a_word_are_told_apart(type_, bytes_):
     checked = check(source, grid=1, block=64, arguments=[out], unwritten=[0])
     assert checked.findings == ()
     bound, _, translated = bound_to(for_an_h200(source, "side_by_side"), [out], threads=64)
-    assert watch.watched(translated, bound).checked_bytes <= bytes_
+    assert checker.with_checks(translated, bound).checked_bytes <= bytes_
 
 
 def test_an_unwritten_read_names_a_thread_and_the_byte_that_it_read():

@@ -24,22 +24,22 @@ SHARED = 1.25
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """Wall time of a number of blocks."""
+class WallTime:
+    """Estimated wall time of a simulation of a number of blocks."""
 
     blocks: int
     seconds: float
     is_least: bool = False  # `seconds` is a lower bound: the blocks take an unknown time longer
 
 
-def estimated(
+def estimated_wall_time(
     execute: Callable[[Sequence[int], int], object],
     bound: BoundLaunch,
     blocks: Sequence[int],
     workers: int,
     *,
     waits: bool,
-) -> Estimate:
+) -> WallTime:
     """Estimated wall time of `blocks` with a number of `workers`.
 
     Executes a few blocks from the middle of `blocks`, and undoes their stores. `execute` takes
@@ -79,9 +79,9 @@ def estimated(
         if fault != LIMIT:
             break
     else:
-        return Estimate(count, elapsed_s, is_least=True)
+        return WallTime(count, elapsed_s, is_least=True)
     if number == count:
-        return Estimate(count, elapsed_s)
+        return WallTime(count, elapsed_s)
     rest = clusters_of(blocks) - clusters
     each_s = elapsed_s / clusters
     if elapsed_s + each_s * rest > SHORT_S and 2 * number <= count:
@@ -89,7 +89,7 @@ def estimated(
         if of_twice > clusters:
             is_shared = twice_s < SHARED * elapsed_s
             each_s = 0.0 if is_shared else (twice_s - elapsed_s) / (of_twice - clusters)
-    return Estimate(count, elapsed_s + each_s * rest, is_least=fault in (DEADLOCK, LIMIT))
+    return WallTime(count, elapsed_s + each_s * rest, is_least=fault in (DEADLOCK, LIMIT))
 
 
 Runs = Callable[[Sequence[range], Regions | None], list[Run]]
@@ -98,7 +98,7 @@ Runs = Callable[[Sequence[range], Regions | None], list[Run]]
 def announcing(
     execute: Callable[[Sequence[range], Regions | None, int | None], list[Run]],
     bound: BoundLaunch,
-    announce: Callable[[Estimate], None],
+    announce: Callable[[WallTime], None],
     workers: int,
     *,
     at_once: bool,
@@ -122,11 +122,11 @@ def announcing(
             if error.fault.kind != LIMIT:
                 raise
             bound.restore()
-            announce(Estimate(len(blocks), time.perf_counter() - started, is_least=True))
+            announce(WallTime(len(blocks), time.perf_counter() - started, is_least=True))
             return execute(blocks, regions, None)
         if at_once:
             turns = len(blocks) / len(ran)
-            announce(Estimate(len(blocks), turns * (time.perf_counter() - started)))
+            announce(WallTime(len(blocks), turns * (time.perf_counter() - started)))
         return ran + execute(blocks[workers:], regions, None) if blocks[workers:] else ran
 
     return run

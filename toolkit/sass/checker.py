@@ -1,7 +1,7 @@
-"""Sanitizer of the simulator: execution of a watched program, and its findings.
+"""Sanitizer of the simulator: execution of a program with checks, and its findings.
 
-The core has watched operations (`core/check_ops.h`). This module puts them in place of the plain
-ones, so that a plain simulation has no overhead.
+The core has operations with checks (`core/check_ops.h`). This module puts them in place of the
+plain ones, so that a plain simulation has no overhead.
 """
 
 from __future__ import annotations
@@ -104,23 +104,23 @@ class Raw:
     printed: PrintedRecords
 
 
-def watched(
+def with_checks(
     translated: Translated, bound: BoundLaunch, unwritten: Sequence[str] = ()
 ) -> BoundLaunch:
-    """The launch with its memory and its synchronisation watched.
+    """The launch with checks of its accesses to memory and of its synchronisation.
 
     `unwritten` names buffers that hold nothing a kernel may read; what malloc gives is another.
     """
     return replace(
         bound,
-        lowered=_watched_program(translated),
+        lowered=_checked_program(translated),
         buffers=[replace(b, unwritten=b.is_heap or b.name in unwritten) for b in bound.buffers],
         checked_bytes=_cell_bytes(translated.lowered),
         checks_products=_checks_products(translated),
     )
 
 
-def run_watched(
+def run_checked(
     bound: BoundLaunch,
     blocks: Sequence[int],
     *,
@@ -147,7 +147,7 @@ def run_watched(
 def undefined_values_matter(
     launch: BoundLaunch, blocks: Sequence[int], *, max_instructions: int | None = None
 ) -> bool:
-    """True if memory after a watched launch depends on the undefined results of shuffles.
+    """True if memory after a launch with checks depends on the undefined results of shuffles.
 
     The launch was executed without a fault. It is executed again, with other such values.
     """
@@ -156,7 +156,7 @@ def undefined_values_matter(
     before = _written_pages(launch)
     for value in GIVEN_VALUES:
         launch.restore()
-        raw = run_watched(_giving(launch, value), blocks, max_instructions=max_instructions)
+        raw = run_checked(_giving(launch, value), blocks, max_instructions=max_instructions)
         if raw.fault or _written_pages(launch) != before:
             return True
     return False
@@ -176,7 +176,7 @@ def _written_pages(launch: BoundLaunch) -> list[bytes]:
 
 
 def _giving(launch: BoundLaunch, value: int) -> BoundLaunch:
-    """The watched launch with a value that undefined shuffles give."""
+    """The launch with a value that undefined shuffles give."""
     program = launch.lowered.program.copy()
     shuffles = program["op"] == core.operations()["CHECK_COLLECTIVE"]
     shuffles &= program["reserved"] >> INSTEAD_SHIFT == core.operations()["SHFL"]
@@ -230,73 +230,6 @@ def follows_clusters(translated: Translated) -> bool:
     )
 
 
-def goes_past(code: Sequence[Instruction], operation: int, end: int) -> bool:
-    """True if a thread that reaches `end` without `operation` must have bypassed it.
-
-    That is, every path to `end` around the operation passes an instruction to which the operation
-    always leads. If there is another path, such as the `return` of a loop, a thread that took it
-    left before the operation.
-    """
-    following = _following(code)
-    barred = {operation, *_passed(following, operation, len(code))}
-    if end in barred or not _way(following, 0, operation):
-        return True
-    return not _way(following, 0, end, barred)
-
-
-def _following(code: Sequence[Instruction]) -> list[list[int]]:
-    """The instructions that may be executed next after each; len(code): the end of the kernel.
-
-    A jump without a fixed target leads there too.
-    """
-    index_of = {instruction.address: index for index, instruction in enumerate(code)}
-    found = []
-    for index, one in enumerate(code):
-        is_jump, ends = one.opcode in ("BRA", "JMP"), one.opcode in ("EXIT", "RET", "BRX", "JMX")
-        goes_on = not (is_jump or ends) or one.guard or len(one.operands) > (0 if ends else 1)
-        jumps = [getattr(x, "integer", -1) for x in one.operands] if is_jump else []
-        to = [index + 1] if goes_on else []
-        to += [index_of[address] for address in jumps if address in index_of]
-        found.append(to + [len(code)] * ends)
-    return [*found, []]
-
-
-def _passed(following: Sequence[Sequence[int]], start: int, target: int) -> set[int]:
-    """Instructions that every way from `start` to `target` passes, without these two."""
-    way = _way(following, start, target)
-    position = {index: k for k, index in enumerate(way)}
-    seen, passed, farthest = set(way), set(), 0
-    for k, index in enumerate(way[:-1]):
-        if farthest == k > 0:  # no way leads around it
-            passed.add(index)
-        left = [index]
-        while left:
-            for to in following[left.pop()]:
-                farthest = max(farthest, position.get(to, 0))
-                if to not in seen:
-                    seen.add(to)
-                    left.append(to)
-    return passed
-
-
-def _way(
-    following: Sequence[Sequence[int]], start: int, target: int, barred: Set[int] = frozenset()
-) -> list[int]:
-    """Path from `start` to `target` that avoids `barred`; empty if there is none."""
-    before, left = {start: start}, [] if start in barred else [start]
-    while left and target not in before:
-        index = left.pop()
-        new = [to for to in following[index] if to not in before and to not in barred]
-        before.update(dict.fromkeys(new, index))
-        left += new
-    if target not in before:
-        return []
-    way = [target]
-    while way[-1] != start:
-        way.append(before[way[-1]])
-    return way[::-1]
-
-
 # Opcodes that order accesses, or copy without being an operation of `Access`.
 _ORDERING = {"LDGSTS", "LDGDEPBAR", "DEPBAR", "MEMBAR", "FENCE"}
 _OF_PRODUCTS = {
@@ -321,7 +254,7 @@ def _cell_bytes(lowered: Lowered) -> int:
     return int(min([WORD, *widths]))
 
 
-def _watched_program(translated: Translated) -> Lowered:
+def _checked_program(translated: Translated) -> Lowered:
     lowered, instructions = translated.lowered, translated.kernel.instructions
     program = lowered.program.copy()
     together = translated.kernel.warp_operations
@@ -330,18 +263,18 @@ def _watched_program(translated: Translated) -> Lowered:
         core.operations()[plain]: core.operations()[checked]
         for plain, checked in (_OF_PRODUCTS.items() if _checks_products(translated) else ())
     }
-    unwatched = {LOCAL} if in_cluster or follows_shared_memory(translated) else {LOCAL, SHARED}
+    unchecked = {LOCAL} if in_cluster or follows_shared_memory(translated) else {LOCAL, SHARED}
     accesses = {core.operations()[access]: access for access in Access}
     for index, (instruction, operation) in enumerate(
         zip(instructions, program["op"].tolist(), strict=True)
     ):
-        is_watched = operation in accesses or operation in products
-        if not (is_watched or instruction.opcode in _ORDERING or instruction.address in together):
+        is_checked = operation in accesses or operation in products
+        if not (is_checked or instruction.opcode in _ORDERING or instruction.address in together):
             continue
         row = program[index]
         name = accesses.get(operation)
-        _watch_access(row, name, index, instructions, unwatched, CLUSTER if in_cluster else 0)
-        _watch_synchronisation(row, instruction)
+        _check_access(row, name, index, instructions, unchecked, CLUSTER if in_cluster else 0)
+        _check_synchronisation(row, instruction)
         row["op"] = products.get(int(row["op"]), row["op"])
         if products and instruction.opcode == "FENCE" and "ASYNC" in instruction.modifiers:
             row["op"] = core.operations()["CHECK_PROXY_FENCE"]
@@ -349,20 +282,20 @@ def _watched_program(translated: Translated) -> Lowered:
             mask = together[instruction.address]
             is_known = mask is not None and mask < lowered.first_uniform
             before = instructions[index - 1] if index else None
-            _watch_warp(row, instruction, before, mask if is_known else None)
+            _check_warp(row, instruction, before, mask if is_known else None)
     return replace(lowered, program=program)
 
 
-def _watch_access(
+def _check_access(
     row: Any,
     name: str | None,
     index: int,
     instructions: Sequence[Instruction],
-    unwatched: Set[int],
+    unchecked: Set[int],
     flags: int,
 ) -> None:
     operations, instruction = core.operations(), instructions[index]
-    if name is not None and int(row["flags"] >> SPACE_SHIFT & 7) not in unwatched:
+    if name is not None and int(row["flags"] >> SPACE_SHIFT & 7) not in unchecked:
         row["op"] = operations[Access[name]]
         row["reserved"] = flags | (RELAXED if _is_relaxed(index, instructions) else 0)
     elif instruction.opcode == "LDGSTS":
@@ -385,7 +318,7 @@ def _is_relaxed(index: int, instructions: Sequence[Instruction]) -> bool:
     )
 
 
-def _watch_synchronisation(row: Any, instruction: Instruction) -> None:
+def _check_synchronisation(row: Any, instruction: Instruction) -> None:
     operations = core.operations()
     match instruction.opcode:
         case "LDGDEPBAR":
@@ -397,7 +330,7 @@ def _watch_synchronisation(row: Any, instruction: Instruction) -> None:
             row["op"] = operations["CHECK_FENCE"]
 
 
-def _watch_warp(
+def _check_warp(
     row: Any, instruction: Instruction, before: Instruction | None, mask: int | None
 ) -> None:
     if instruction.opcode not in {"NOP", *COLLECTIVES}:

@@ -1,4 +1,4 @@
-"""A launch of the command line, completed by what host code says, or by one line that asks.
+"""The options of a launch, completed by what host code says, or by one line that asks.
 
 This comes before the compilation, which may need a template argument that host code has.
 """
@@ -25,7 +25,8 @@ from toolkit.cli.typed_numbers import TYPES, is_number, is_type, type_name
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent
-from toolkit.launch.proposed import Proposed, Size, SourceLaunches
+from toolkit.launch.proposed import Proposed, Size, extent_text
+from toolkit.launch.source_launches import SourceLaunches
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import is_machine_code, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature, unqualified
@@ -39,7 +40,7 @@ _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<argument>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedOptions:
+class CompletedOptions:
     """Options of a launch that is complete but for the sizes of some arrays.
 
     `arguments` are the texts of all arguments in order, None for an array whose size is not known;
@@ -56,12 +57,12 @@ class AskedOptions:
 
 
 @contextmanager
-def told_of_content(asked: AskedOptions) -> Iterator[None]:
+def told_of_content(options: CompletedOptions) -> Iterator[None]:
     """Say of an access out of bounds that host code tells sizes and no content of arrays."""
     try:
         yield
     except LaunchError as error:
-        if not asked.notes or "out of bounds" not in str(error):
+        if not options.notes or "out of bounds" not in str(error):
             raise
         told = LaunchError(
             f"{error}: if its place depends on data, give them (-a NAME=FILE.npy): arrays hold "
@@ -71,7 +72,7 @@ def told_of_content(asked: AskedOptions) -> Iterator[None]:
         raise told from error
 
 
-def completed(launch: KernelOptions, command: Command) -> AskedOptions:
+def completed(launch: KernelOptions, command: Command) -> CompletedOptions:
     """The launch that the options mean.
 
     Raises InputError for a kernel that is not there, and for what nobody says: it names the
@@ -125,8 +126,8 @@ def _check_rung(name: str) -> None:
         raise InputError(f"{error} (the name of a file needs its suffix: {file})") from error
 
 
-def _as_given(launch: KernelOptions, command: Command) -> AskedOptions:
-    return AskedOptions(
+def _as_given(launch: KernelOptions, command: Command) -> CompletedOptions:
+    return CompletedOptions(
         command=command, launch=launch, given=launch, arguments=tuple(launch.arguments or ())
     )
 
@@ -154,7 +155,7 @@ def _is_complete(launch: KernelOptions, text: str) -> bool:
     return not has_open_type and len(arguments) >= len(declared)
 
 
-def _of_machine_code(launch: KernelOptions, command: Command) -> AskedOptions:
+def _of_machine_code(launch: KernelOptions, command: Command) -> CompletedOptions:
     kernel = machine_code_of(launch)
     assert kernel is not None, "it is machine code"
     if launch.launch_line is not None:
@@ -274,7 +275,7 @@ def extent_of(option: str, text: str) -> Extent:
 
 def _filled(
     launch: KernelOptions, command: Command, proposed: Proposed, given: Mapping[int, str]
-) -> AskedOptions:
+) -> CompletedOptions:
     guessed = [] if command == "check" else proposed.guessable
     if proposed.is_open(guessed):
         raise _open_facts(launch, command, proposed, guessed)
@@ -286,13 +287,13 @@ def _filled(
     filled = replace(
         launch,
         kernel=proposed.kernel,
-        grid=launch.grid or _joined(proposed.grid),
-        block=launch.block or _joined(proposed.block),
+        grid=launch.grid or extent_text(proposed.grid),
+        block=launch.block or extent_text(proposed.block),
         shared=proposed.shared_bytes,
         launch_line=None,
         arguments=[one for one in arguments if one is not None],
     )
-    return AskedOptions(
+    return CompletedOptions(
         command=command,
         launch=filled,
         given=launch,
@@ -310,12 +311,6 @@ def _written(one: np.generic | Size) -> str:
     if isinstance(one, np.void):
         return "struct:" + ",".join(_written(one[name]) for name in one.dtype.names or ())
     return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else one}"
-
-
-def _joined(extent: Sequence[int]) -> str:
-    while len(extent) > 1 and extent[-1] == 1:
-        extent = extent[:-1]
-    return ",".join(map(str, extent))
 
 
 # What is open.
@@ -351,14 +346,12 @@ def _to_complete(one: Declared) -> str:
     return f"{prefix}?" if prefix else f"{type_name(type_named(one.dtype))}=?"
 
 
-def open_sizes(asked: AskedOptions, why: str, needed: Sequence[int]) -> InputError:
+def open_sizes(options: CompletedOptions, why: str, needed: Sequence[int]) -> InputError:
     """The error for arrays whose sizes or contents the addresses do not tell."""
-    declared = asked.declared or ()
-    options = [f"-a {shlex.quote(_to_complete(declared[k]))}" for k in needed]
-    return InputError(
-        f"{Path(asked.launch.source).name}: {why}: "
-        f"{command_line(asked.given, asked.command, asked.launch.kernel)} {' '.join(options)}"
-    )
+    declared = options.declared or ()
+    command = command_line(options.given, options.command, options.launch.kernel)
+    words = [f"-a {shlex.quote(_to_complete(declared[k]))}" for k in needed]
+    return InputError(f"{Path(options.launch.source).name}: {why}: {command} {' '.join(words)}")
 
 
 def command_line(launch: KernelOptions, command: Command, kernel: str | None) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.errors import LaunchError
 from toolkit import check, simulate
-from toolkit.execution import estimate
+from toolkit.execution import wall_time
 from toolkit.sass import machine
 from toolkit.sass.machine import DEADLOCK, LIMIT, FaultError
 
@@ -58,7 +58,7 @@ def launched(kernel, run=simulate, *, grid=128, **options):
 def test_the_time_of_all_blocks_is_told_before_they_are_executed(run):
     told = []
     launched("add", run, advance=lambda done, of: told.append(of), announce=told.append)
-    (at,) = (k for k, one in enumerate(told) if isinstance(one, estimate.Estimate))
+    (at,) = (k for k, one in enumerate(told) if isinstance(one, wall_time.WallTime))
     assert told[at].blocks == 128
     assert 0 < told[at].seconds < 60
     assert 128 not in told[:at]
@@ -75,13 +75,13 @@ def test_a_first_turn_that_exceeds_its_limit_is_the_least_that_all_blocks_take(m
             raise FaultError(SimpleNamespace(kind=LIMIT, instruction=0))
         return list(blocks)
 
-    monkeypatch.setattr(estimate.time, "perf_counter", lambda: next(now_s))
+    monkeypatch.setattr(wall_time.time, "perf_counter", lambda: next(now_s))
     bound = SimpleNamespace(restore=lambda: asked.append("restored"))
     blocks = [range(k, k + 1) for k in range(7)]
-    run = estimate.announcing(execute, bound, told.append, 2, at_once=True)
+    run = wall_time.announcing(execute, bound, told.append, 2, at_once=True)
     assert run(blocks, None) == blocks
-    assert told == [estimate.Estimate(7, 3.0, is_least=True)]
-    assert asked == [(blocks[:2], estimate.TRIALS[0][1]), "restored", (blocks, None)]
+    assert told == [wall_time.WallTime(7, 3.0, is_least=True)]
+    assert asked == [(blocks[:2], wall_time.TRIALS[0][1]), "restored", (blocks, None)]
 
 
 def test_blocks_that_were_tried_leave_no_trace():
@@ -96,7 +96,7 @@ def test_blocks_that_were_tried_leave_no_trace():
 @pytest.mark.parametrize("run", [simulate, check])
 @pytest.mark.parametrize("kernel", ["chained", "backwards", "clusters"])
 def test_blocks_that_depend_on_others_are_tried_too(monkeypatch, kernel, run):
-    monkeypatch.setattr(estimate, "TRIALS", ((1, 10), (1, 10**6)))  # not all within the first
+    monkeypatch.setattr(wall_time, "TRIALS", ((1, 10), (1, 10**6)))  # not all within the first
     told = []
     two = {} if run is check else {"workers": 2}
     found = launched(kernel, run, announce=told.append, **two)
@@ -114,7 +114,7 @@ def test_blocks_that_depend_on_others_are_tried_too(monkeypatch, kernel, run):
 @pytest.mark.parametrize("run", [simulate, check])
 @pytest.mark.parametrize("kernel", ["add", "chained"])
 def test_blocks_that_exceed_the_limit_of_a_trial_are_announced(monkeypatch, kernel, run):
-    monkeypatch.setattr(estimate, "TRIALS", ((4, 10), (1, 20)))
+    monkeypatch.setattr(wall_time, "TRIALS", ((4, 10), (1, 20)))
     told = []
     launched(kernel, run, announce=told.append)
     assert [(one.blocks, one.is_least) for one in told] == [(128, True)]
@@ -131,7 +131,7 @@ def test_a_launch_with_a_low_limit_is_not_tried(run):
 @pytest.mark.parametrize("limit", [10**6, 10])
 @pytest.mark.parametrize("workers", [2, 4, 64])
 def test_a_few_blocks_are_announced_by_the_first_of_them(monkeypatch, blocks, limit, workers):
-    monkeypatch.setattr(estimate, "TRIALS", ((1, limit),))
+    monkeypatch.setattr(wall_time, "TRIALS", ((1, limit),))
     told, common = [], {"workers": workers, "blocks": blocks, "grid": 1024}
     found = launched("same", announce=told.append, **common)
     plain = launched("same", **common)
@@ -184,7 +184,7 @@ class Trials:
     def __init__(self, monkeypatch, seconds_of, instructions_of=lambda blocks: 0, fault=None):
         self.tried, self.now_s, self.size_of = [], 0.0, len
         self.seconds_of, self.instructions_of, self.fault = seconds_of, instructions_of, fault
-        monkeypatch.setattr(estimate.time, "perf_counter", lambda: self.now_s)
+        monkeypatch.setattr(wall_time.time, "perf_counter", lambda: self.now_s)
 
     def execute(self, blocks, most):
         self.tried.append(blocks)
@@ -204,32 +204,32 @@ class Trials:
             cluster_of=cluster_of or (lambda block: block // cluster),
             restore=self.restore,
         )
-        found = estimate.estimated(self.execute, bound, range(blocks), 4, waits=waits)
+        found = wall_time.estimated_wall_time(self.execute, bound, range(blocks), 4, waits=waits)
         assert self.tried[1::2] == ["restored"] * (len(self.tried) // 2)
         return found
 
 
 def test_blocks_are_tried_from_the_middle_in_turns_of_all_workers(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 0.001 * blocks)
-    assert trials.estimate() == estimate.Estimate(3200, pytest.approx(3.2))
+    assert trials.estimate() == wall_time.WallTime(3200, pytest.approx(3.2))
     assert trials.tried == [range(1592, 1608), "restored"]
 
 
 def test_a_long_launch_is_compared_with_twice_the_blocks(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 1 + 0.5 * blocks)
-    assert trials.estimate() == estimate.Estimate(3200, pytest.approx(1601))
+    assert trials.estimate() == wall_time.WallTime(3200, pytest.approx(1601))
     assert trials.tried[::2] == [range(1592, 1608), range(1584, 1616)]
 
 
 @pytest.mark.parametrize("more_s", [-0.5, 0.0, 0.5])
 def test_blocks_that_do_the_work_of_others_take_no_longer_together(monkeypatch, more_s):
     trials = Trials(monkeypatch, lambda blocks: 9 + more_s * (blocks > 16))
-    assert trials.estimate() == estimate.Estimate(3200, 9.0)
+    assert trials.estimate() == wall_time.WallTime(3200, 9.0)
 
 
 def test_a_limit_in_the_second_trial_says_that_it_takes_longer(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: blocks, lambda blocks: 10**9 * (blocks > 16))
-    assert trials.estimate() == estimate.Estimate(3200, pytest.approx(3200), is_least=True)
+    assert trials.estimate() == wall_time.WallTime(3200, pytest.approx(3200), is_least=True)
 
 
 def test_clusters_of_several_rows_count_as_often_as_they_are_executed(monkeypatch):
@@ -240,43 +240,43 @@ def test_clusters_of_several_rows_count_as_often_as_they_are_executed(monkeypatc
     trials = Trials(monkeypatch, lambda clusters: 0.1 * clusters)
     trials.size_of = lambda blocks: len(set(map(cluster_of, blocks)))
     found = trials.estimate(256 * 256, cluster=8, cluster_of=cluster_of)
-    assert found == estimate.Estimate(256 * 256, pytest.approx(0.1 * 8192))
+    assert found == wall_time.WallTime(256 * 256, pytest.approx(0.1 * 8192))
 
 
 def test_blocks_beyond_a_limit_are_tried_in_fewer_turns(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 0.001 * blocks, lambda blocks: 2 * 10**6 * blocks)
-    assert trials.estimate() == estimate.Estimate(3200, pytest.approx(3.2))
+    assert trials.estimate() == wall_time.WallTime(3200, pytest.approx(3.2))
     assert trials.tried[::2] == [range(1592, 1608), range(1598, 1602)]
 
 
 def test_blocks_beyond_every_limit_take_longer_than_the_last_trial(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 0.5 * blocks, lambda blocks: 10**9)
-    assert trials.estimate() == estimate.Estimate(3200, 2.0, is_least=True)
+    assert trials.estimate() == wall_time.WallTime(3200, 2.0, is_least=True)
 
 
 def test_of_few_long_blocks_one_is_tried_for_each_worker(monkeypatch):
     # with 4 workers and 40 blocks, a turn is more than the largest fraction that a trial executes
     trials = Trials(monkeypatch, lambda blocks: 0.5 * blocks, lambda blocks: 2 * 10**7 * blocks)
     trials.seconds_of = lambda blocks: 0.1 if blocks == 40 else 0.5 * blocks  # up to the limit
-    assert trials.estimate(40) == estimate.Estimate(40, pytest.approx(20))
+    assert trials.estimate(40) == wall_time.WallTime(40, pytest.approx(20))
     assert trials.tried[::2] == [range(40), range(18, 22), range(16, 24)]
 
 
 def test_few_blocks_beyond_every_limit_take_longer_than_the_last_trial(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 0.5 * blocks, lambda blocks: 10**9)
-    assert trials.estimate(3) == estimate.Estimate(3, 1.5, is_least=True)
+    assert trials.estimate(3) == wall_time.WallTime(3, 1.5, is_least=True)
     assert trials.tried[::2] == [range(3), range(3)]
 
 
 def test_whole_clusters_are_tried(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 0.001 * blocks)
-    assert trials.estimate(cluster=16) == estimate.Estimate(3200, pytest.approx(3.2))
+    assert trials.estimate(cluster=16) == wall_time.WallTime(3200, pytest.approx(3.2))
     assert trials.tried[0] == range(1568, 1632)
 
 
 def test_all_blocks_that_wait_are_tried_first(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 0.001 * blocks)
-    assert trials.estimate(waits=True) == estimate.Estimate(3200, pytest.approx(3.2))
+    assert trials.estimate(waits=True) == wall_time.WallTime(3200, pytest.approx(3.2))
     assert trials.tried == [range(3200), "restored"]
 
 
@@ -284,20 +284,20 @@ def test_all_blocks_that_wait_are_tried_first(monkeypatch):
 def test_then_the_first_ones_until_they_wait_for_later_ones(monkeypatch, fault):
     trials = Trials(monkeypatch, lambda blocks: blocks, lambda blocks: 10**5 * blocks, fault)
     found = trials.estimate(waits=True)
-    assert found == estimate.Estimate(3200, pytest.approx(3200), is_least=fault == DEADLOCK)
+    assert found == wall_time.WallTime(3200, pytest.approx(3200), is_least=fault == DEADLOCK)
     assert trials.tried[::2] == [range(3200), range(32), range(64)]
 
 
 def test_a_few_blocks_are_all_tried(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 0.1 * blocks)
-    assert trials.estimate(31) == estimate.Estimate(31, pytest.approx(3.1))
+    assert trials.estimate(31) == wall_time.WallTime(31, pytest.approx(3.1))
     assert trials.tried[0] == range(31)
 
 
 def test_too_little_memory_for_a_check_is_said_before_blocks_are_tried(monkeypatch):
     monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 1000)
     monkeypatch.setattr(
-        "toolkit.execution.sanitizer.run_watched", lambda *_, **__: pytest.fail("executed")
+        "toolkit.execution.sanitizer.run_checked", lambda *_, **__: pytest.fail("executed")
     )
     with pytest.raises(LaunchError, match=r"a check takes up to .* take a smaller launch"):
         launched("add", check, announce=lambda told: None)

@@ -13,11 +13,10 @@ products, and both are checked:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm, prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +26,8 @@ from analysis.errors import ShapeError
 from analysis.geometry import Geometry, ceil_div
 from analysis.traffic.grid import ALONE, CLOSING, LEADING
 from reports import text
-from toolkit.execution.representatives import Region, region_of_blocks, regions
+from toolkit.execution.representatives import Region, of_blocks, region_of_blocks, regions
 from toolkit.rungs.launch import RungLaunch
-
-Blocks = Literal["all", "representative"] | int
-
-PERIOD = 8  # offsets within a sector, in floats, at which a row may begin
 
 # Budgets in thread instructions. If the chosen blocks exceed this one (a tenth of a second of two
 # cores), K is reduced. A larger budget checks more elements of the requested product.
@@ -65,7 +60,6 @@ WHOLE_K = 2048  # up to this K, blocks are replayed completely: a transient may 
 DIFFER = ": blocks of one region of the grid (corner, edge, interior) differ"
 NOT_AFFINE = "; counts are not affine in K, so that nothing was extrapolated"
 KINDS_DIFFER = ": blocks that share tiles in the same way differ"
-WAIT = ": blocks wait for others"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,30 +100,10 @@ class BlockPlan:
         return f"{of_blocks(self.executed, self.blocks)} executed{self.proof}"
 
 
-def of_blocks(executed: int, everything: int) -> str:
-    if everything == 1:
-        return "the one block"
-    return f"{'all' if executed == everything else f'{executed:,} of'} {everything:,} blocks"
-
-
 def all_blocks(blocks: int) -> BlockPlan:
     """Plan that executes all blocks and needs no proof."""
     each = [Region(population=1, members=(block,)) for block in range(blocks)]
     return BlockPlan(blocks=blocks, regions=each, region_of=np.arange(blocks))
-
-
-def limited(chosen: Sequence[Region], most: int) -> list[Region]:
-    """Regions with about `most` members in total: at least one each, the others in turns."""
-    further = sorted(
-        (turn, k) for k, region in enumerate(chosen) for turn in range(1, len(region.members))
-    )
-    taken = Counter(k for _, k in further[: max(0, most - len(chosen))])
-    return [
-        replace(region, members=region.members[: 1 + taken[k]]) for k, region in enumerate(chosen)
-    ]
-
-
-# Plans of rungs.
 
 
 def rung_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:

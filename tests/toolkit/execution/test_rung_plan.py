@@ -8,16 +8,15 @@ import pytest
 from analysis.errors import ShapeError
 from kernels import LADDER
 from tests.refusals import refusal
-from toolkit.execution import block_plan
-from toolkit.execution.block_plan import (
+from toolkit.execution import rung_plan
+from toolkit.execution.representatives import Region
+from toolkit.execution.rung_plan import (
     BlockPlan,
     all_blocks,
     k_points,
-    limited,
     period,
     rung_plans,
 )
-from toolkit.execution.representatives import Region, regions
 from toolkit.rungs.launch import rung_launch
 
 SHAPES = ("512", "1000x1016x520", "300x1024x4096")
@@ -86,23 +85,6 @@ def test_blocks_that_share_tiles_are_told_apart_by_how_they_do(shape):
     assert 0 < plan.together <= plan.blocks
 
 
-GRID = (40, 30, 2)
-
-
-@pytest.mark.parametrize("most", [1, 27, 99])
-def test_so_many_blocks_are_executed_with_one_of_each_place(most):
-    chosen = regions(GRID, 8)
-    found = limited(chosen, most)
-    assert sum(len(region.members) for region in found) == max(most, len(chosen))
-    assert all(region.members for region in found)
-    assert [region.population for region in found] == [region.population for region in chosen]
-
-
-def test_more_blocks_than_there_are_members_are_all_members():
-    chosen = [Region(population=4, members=(0, 3)), Region(population=1, members=(4,))]
-    assert limited(chosen, 1000) == chosen
-
-
 def test_a_basis_says_how_many_blocks_are_executed():
     assert all_blocks(1).basis == "the one block executed"
     assert all_blocks(1500).basis == "all 1,500 blocks executed"
@@ -117,7 +99,7 @@ def test_a_basis_says_how_many_blocks_are_executed():
 
 def test_a_plan_of_all_blocks_may_cost_the_budget_and_no_more(monkeypatch):
     launch = launched("tiled", "512")
-    monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", launch.cost * launch.geometry.blocks)
+    monkeypatch.setattr(rung_plan, "ALL_BLOCKS_BUDGET", launch.cost * launch.geometry.blocks)
     assert of_rung(launch)[-1].executed == launch.geometry.blocks
-    monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", launch.cost * launch.geometry.blocks - 1)
+    monkeypatch.setattr(rung_plan, "ALL_BLOCKS_BUDGET", launch.cost * launch.geometry.blocks - 1)
     assert "take a smaller shape" in refusal(ShapeError, of_rung, launch)
