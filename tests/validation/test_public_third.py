@@ -182,6 +182,7 @@ def test_the_gap_comes_from_the_first_half_alone():
 def test_the_halves_have_the_gap_of_short_holds():
     rows = [row for part in HALVES for row in measurements(part)["times"] if "gap_s" in row]
     assert {row["gap_s"] for row in rows} == {1.63e-6}
+    assert f"The times of {len(rows)}\nlaunches" in VALIDATION
     assert {part for part in PARTS if "gap" in measurements(part)} == set(PARTS)
 
 

@@ -108,7 +108,7 @@ def without_gap(row: dict[str, Any], gap: Mapping[str, float]) -> dict[str, Any]
     """The times of a launch without the gap between it and its events, and the gap.
 
     A record may have a gap, of launches behind a hold of up to `hold_ns`. With a hold of 50 µs,
-    launches of up to 50 µs took 1.63 µs longer than with 200 µs (median of 117 pairs of times); 46
+    launches of up to 50 µs took 1.63 µs longer than with 200 µs (median of 117 pairs of times); 42
     launches of the halves were not measured again. All launches of the third part have the gap of
     `gap_of`.
     """
