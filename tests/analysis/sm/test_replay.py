@@ -694,20 +694,6 @@ def test_dram_hands_over_two_sectors_at_a_time():
     assert waits(1, 4) == waits(2, 8) == 2
 
 
-def test_the_second_sector_of_a_pair_comes_with_the_first_one():
-    """Two loads, one clock apart, and an exit that waits for the second."""
-    table = code(LDG, LDG | {"write_barrier": 1}, WAITING_EXIT | {"wait": 2})
-    dram = {"dram_share": 1e-6, "dram_latency": 400, "waiting_share": 1.0, "l2_latency": 250}
-
-    def of(first, second):
-        walk = [(0, 1, 0, [(7, first)]), (1, 1, 0, [(7, second)]), 2]
-        return clocks(table, walk, **dram, **ROOMY)
-
-    alone = clocks(code(LDG, WAITING_EXIT), [load(7, 1), 1], **dram, **ROOMY)
-    assert of(1, 2) == alone + 1  # not 250 clocks after it is asked for
-    assert of(1, 4) == alone + 1  # of another pair: DRAM is asked a clock later
-
-
 def test_what_waits_for_more_lines_of_dram_waits_longer():
     dram = {"dram_share": 1e-6, "dram_latency": 260, "waiting_share": 1.0, **ROOMY}
 
