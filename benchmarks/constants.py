@@ -310,7 +310,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SHARE_AHEAD": measured("machine code of the ladder, sm_75 to sm_120: 0, or 0.56 to 0.63")
     },
     "toolkit/sass/timing_table.py": {
-        "_CONTROL_BITS AFTER_COPIES _OPERAND_SLOTS": _LAYOUT,
+        "_CONTROL_BITS AFTER_COPIES PAST_L1 _OPERAND_SLOTS": _LAYOUT,
         "_DOUBLES": documented("PTX ISA: the shapes of DMMA"),
     },
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},

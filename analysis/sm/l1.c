@@ -103,15 +103,6 @@ void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now) {
 /* Sectors of a line that are in L2 if those of `mask` are: DRAM transfers pairs of sectors. */
 static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10) >> 1; }
 
-/* When the pairs of sectors of `missing` that the line has asked DRAM for before have arrived; 0 if there are none.
- * L2 sends the other sector of such a pair no earlier. */
-static double neighbour_ready(const Line *entry, u32 missing) {
-    double at = 0;
-    for (u32 n = 0; n < SECTORS_OF_LINE; n++)
-        if (missing >> n & 1 && entry->mask >> (n ^ 1) & 1) RAISE(at, entry->ready[n ^ 1]);
-    return at;
-}
-
 /* When all lines of a load have arrived. The sectors of a line arrive together. The latency of hits
  * counts from `from`, when the request would have been issued without queueing. */
 double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed) {
@@ -150,7 +141,6 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
                 b->phases++;
                 b->waits = waits_for_dram(s);
             }
-            if (!is_in_l2) RAISE(at, neighbour_ready(entry, missing));
             if (b->waits && !is_in_l2 && missing & ~with_neighbour(entry->mask)) {
                 at = behind_dram(s, now, at, dram_wait(m, b, number));
                 /* the random part of a wait grows with the load of DRAM: a warp waits for the last

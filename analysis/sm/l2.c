@@ -89,8 +89,8 @@ u8 waits_for_dram(Sm *s) {
 /* Clocks that the path to L2 takes for at most `stored` bytes in some lines. If their sectors hold more bytes,
  * they are written partially, which takes longer. */
 static double clocks_of_store(const Machine *m, u32 lines, const u64 *line, u32 stored) {
-    const int is_part = SECTOR * sectors_of(line, lines) > stored;
-    const double of_sector = is_part ? m->part_bytes : SECTOR, least = is_part ? m->store_line_bytes : WHOLE_LINE_BYTES;
+    const int is_part = SECTOR * sectors_of(line, lines) > stored, fills = !is_part && stored != WHOLE;
+    const double of_sector = is_part ? m->part_bytes : SECTOR, least = fills ? WHOLE_LINE_BYTES : m->store_line_bytes;
     double bytes = 0;
     for (u32 k = 0; k < lines; k++) {
         const double of_line = of_sector * __builtin_popcount(sectors_in(line[k]));
@@ -136,7 +136,6 @@ void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double 
     s->l2.write_free += clocks;
     fill(s, SECTOR * sectors * m->stores_filled_share);
     x->until = s->l2.write_free;
-    s->l2.stored = s->l2.write_free + m->fence_clocks; /* as long as a fence waits for a store */
     s->r->l2_write_bytes += SECTOR * sectors;
     s->r->write_clocks += clocks;
     const int is_local = lines && line[0] & LOCAL;

@@ -57,7 +57,7 @@ typedef struct {
     u32 constant_latency; /* of a load of one word of constants, at an address in a register */
     u32 constant_word_latency; /* of each further word */
     u32 constant_miss_latency; /* added if the line is not in the SM's cache of constants */
-    u32 fence_clocks;     /* clocks until a fence for the device, or a launch, ends behind a store */
+    u32 fence_clocks;     /* clocks until a warp goes on behind a fence for the device */
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
     u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
     u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */

@@ -1,14 +1,25 @@
 """The third part of public launches: the rows that machine code shows, and how it is drawn."""
 
+import re
 from collections import Counter
 
 import pytest
 
 from toolkit.machine_code.kernel_source import compile_kernel
-from validation import recordings
+from validation import ROOT, recordings
 from validation.public_launches import draw, predict
 from validation.public_launches.draw import drawn_third
-from validation.public_launches.listed import HALVES, THIRD_LIST, listed
+from validation.public_launches.listed import (
+    FOLDER,
+    HALVES,
+    PARTS,
+    THIRD_LIST,
+    TIMES,
+    gap_of,
+    listed,
+    measurements,
+    without_gap,
+)
 from validation.public_launches.shown_rows import SHORT_BYTES, Row, rows_of
 
 SOURCE = """
@@ -130,3 +141,88 @@ def test_the_list_follows_from_its_order():
     rows = sorted(recordings.read(THIRD_LIST)["launches"], key=lambda one: one["place"])
     assert [one["place"] for one in rows] == list(range(len(rows)))
     assert all(row in one["rows"] for row, one in zip(list(Row)[:8], rows, strict=False))
+
+
+PREDICTED = {
+    name: recordings.read(FOLDER / f"third_predicted{end}.json")["third"]
+    for name, end in (("now", ""), ("before", "_before"))
+}
+VALIDATION = ROOT.joinpath("docs", "validation.md").read_text("utf-8")
+
+
+def test_a_gap_is_subtracted_from_launches_behind_short_holds():
+    row = {"name": "k", "hold_ns": 2e5} | dict.fromkeys(TIMES, 9e-6)
+    gap = {"hold_ns": 2e5, "time_s": 2e-6}
+    assert [without_gap(row, gap)[key] for key in TIMES] == pytest.approx([7e-6] * len(TIMES))
+    assert without_gap(row, gap)["gap_s"] == 2e-6
+    assert without_gap(row, gap | {"hold_ns": 1e5}) == row
+    assert without_gap(row, {}) == row
+    failed = {"name": "k", "failed": "illegal"}
+    assert without_gap(failed, gap) == failed
+
+
+def test_the_gap_comes_from_the_first_half_alone():
+    document = measurements("third")
+    beside = document["beside"]
+    assert {row["name"] for row in beside} <= {one.name for one in listed("first")}
+    assert document["gap"] == gap_of(beside)
+    assert f"{document['gap']['time_s'] * 1e6:.3f} µs" in VALIDATION
+    recorded = {row["name"]: row for row in measurements("first")["times"]}
+    longer_us = sorted(
+        (row[key] - recorded[row["name"]][key]) * 1e6
+        for row in beside
+        for key in ("clean_s", "dirty_s", "warm_s")
+        if recorded[row["name"]][key] < 1e-4
+    )
+    assert len(longer_us) == 18
+    assert 0.64 <= round(longer_us[0], 2) < round(longer_us[2], 2) <= 0.70
+    assert 1.50 <= round(longer_us[3], 2) < round(longer_us[-1], 2) <= 1.73
+
+
+def test_the_halves_have_the_gap_of_short_holds():
+    rows = [row for part in HALVES for row in measurements(part)["times"] if "gap_s" in row]
+    assert {row["gap_s"] for row in rows} == {1.63e-6}
+    assert f"The times of {len(rows)}\nlaunches" in VALIDATION
+    assert {part for part in PARTS if "gap" in measurements(part)} == set(PARTS)
+
+
+@pytest.mark.parametrize("model", PREDICTED)
+def test_predictions_are_beside_what_was_measured(model):
+    assert predict.with_measured("third", PREDICTED[model]) == PREDICTED[model]
+
+
+@pytest.mark.parametrize("model", PREDICTED)
+@pytest.mark.parametrize("times", ["less 1.616 µs", "as timed"])
+def test_the_table_has_the_errors_of_the_record(model, times):
+    assert f"| {' | '.join([times, model, *figures(model, times)])} |" in VALIDATION
+
+
+def figures(model, times):
+    """Launches, mean, median, 90th percentile, how many are off; share in intervals, half width."""
+    cells = PREDICTED[model]
+    lines = predict.tables(list(map(predict.as_timed, cells)) if times == "as timed" else cells)
+    errors, intervals = next(lines), next(lines)
+    found = re.findall(r"[\d.]+%|\d+(?= off)", errors.partition("): ")[2])
+    return [errors.split()[0], *found, *re.findall(r"[\d.]+%", intervals.partition(": ")[2])]
+
+
+def test_the_limiters_of_the_page_are_those_of_the_record():
+    busy, waits = list(predict.limiters("third", PREDICTED["now"]))[:2]
+    assert busy.endswith("22 of 25")
+    assert waits.endswith("72 of 84")
+    assert "| 22 of 25 (88%) |" in VALIDATION
+    assert "| 72 of 84 (86%) |" in VALIDATION
+    assert predict.limited_by_dram("third").endswith("of 6 of 114")
+    assert "of 6 of 114 counted launches" in VALIDATION
+
+
+def test_limiters_and_the_readme_state_what_the_record_gives():
+    lines = list(predict.tables(PREDICTED["now"]))
+    launches, mean, *_, held, _ = figures("now", "less 1.616 µs")
+    readme = ROOT.joinpath("README.md").read_text("utf-8")
+    assert f"| {launches}, held out | {mean} |" in readme
+    assert f"it was in {held.removesuffix('%')} of 100" in readme
+    table = lines[lines.index(next(line for line in lines if line.startswith("limiter"))) + 1 :]
+    for line in table[:9]:
+        name, launches, error, ratio = re.split(r" {2,}", line)
+        assert f"| {name} | {launches} | {error} | {ratio} |" in VALIDATION

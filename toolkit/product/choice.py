@@ -106,10 +106,10 @@ def explain_choice(product: Product, device: Device, count: int = 3) -> str:
     It needs no GPU. A path is written with its parameters and the time that is estimated for it.
 
     >>> from analysis.devices import find_device
-    >>> print(explain_choice(Product(m=1, n=4096, k=4096), find_device("l4"), count=1))
+    >>> print(explain_choice(Product(m=1, n=4096, k=4096), find_device("h100-sxm"), count=1))
     ... # doctest: +ELLIPSIS
-    1x4096x4096 NN on NVIDIA L4: few-rows:1,splits=...
-    estimated by closed forms, ...; no product was timed on NVIDIA L4
+    1x4096x4096 NN on NVIDIA H100 SXM5 80 GB: few-rows:1,splits=...
+    estimated by closed forms, ...; no product was timed on NVIDIA H100 SXM5 80 GB
     """
     found = sorted(candidates(device, product), key=itemgetter(0))[:count]
     told = [f"{make(product, *rest).label}, {seconds(time_s)}" for time_s, make, rest in found]

@@ -40,7 +40,14 @@ from toolkit.gpu.event_timer import HOLD_NANOSECONDS
 from toolkit.gpu.nsight_compute.ncu import unknown_metrics
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.sass.module_variables import symbols_of as variables_of
-from validation.public_launches.listed import PARTS, Listed, Part, listed, write_measurements
+from validation.public_launches.listed import (
+    PARTS,
+    Listed,
+    Part,
+    gap_of,
+    listed,
+    write_measurements,
+)
 
 SAMPLES, SAMPLES_OF_LONG, LONG_S, LONGEST_S = 9, 3, 5e-3, 50e-3
 HANGS_S = 10.0
@@ -276,7 +283,10 @@ def count(cubins: Path, names: list[str], output: Path, limit_s: float) -> None:
 
 
 def record(files: Sequence[Path], parts: Sequence[Part]) -> None:
-    """Write the records of the parts that were measured; of two times the later file's."""
+    """Write the records of the parts that were measured; of two times the later file's.
+
+    Launches of the first half that were timed beside the third part give the gap of its times.
+    """
     rows = [row for path in files for row in rows_of(path)]
     times: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -288,10 +298,13 @@ def record(files: Sequence[Path], parts: Sequence[Part]) -> None:
         names = [one.name for one in listed(part) if one.name in times]
         if not names:
             continue
+        known = {one.name for one in listed("first")} if part == "third" else set[str]()
+        beside = [row for name, row in times.items() if name in known and "failed" not in row]
         write_measurements(
             part,
-            {
-                "device": "h200",
+            {"device": "h200"}
+            | ({"gap": gap_of(beside), "beside": beside} if beside else {})
+            | {
                 "times": [times[name] for name in names],
                 "counters": [{"name": name} | counts[name] for name in names if name in counts],
             },

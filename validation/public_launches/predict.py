@@ -209,9 +209,15 @@ def with_measured(part: Part, found: Sequence[Cell]) -> list[Cell]:
             seen = {"left_out": f"not measured: {row['failed']}"}
         else:
             seen = {f"measured_{state}_s": row[f"{state}_s"] for state in L2State}
-            seen["again_s"] = row["again_s"]
+            seen |= {key: row[key] for key in ("again_s", "gap_s") if key in row}
         joined.append(cell | {"timed_on": document["device"]} | seen)
     return joined
+
+
+def as_timed(cell: Cell) -> Cell:
+    """A prediction beside what events measured, with the gap of the machine."""
+    keys = [key for key in cell if key.startswith("measured_")]
+    return cell | {key: cell[key] + cell.get("gap_s", 0.0) for key in keys}
 
 
 def measured_s(cell: Cell) -> float | None:
@@ -382,6 +388,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--explained", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--join", type=Path, metavar="FILE", help="predictions of --blind")
     parser.add_argument("--table", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("--as-timed", action="store_true", help="tables of times with their gaps")
     chosen = parser.parse_args(argv)
     if chosen.join:
         blind = json.loads(chosen.join.read_text(encoding="utf-8"))
@@ -391,7 +398,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         read = [
             json.loads(path.read_text(encoding="utf-8")) for path in chosen.table or [chosen.join]
         ]
-        print("\n".join(tables([cell for one in read for of in one.values() for cell in of])))
+        cells_of = [cell for one in read for of in one.values() for cell in of]
+        print("\n".join(tables(list(map(as_timed, cells_of)) if chosen.as_timed else cells_of)))
         for one in read:
             for part, of in one.items():
                 print("\n".join([*limiters(part, of), limited_by_dram(part)]))

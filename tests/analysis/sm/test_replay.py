@@ -694,20 +694,6 @@ def test_dram_hands_over_two_sectors_at_a_time():
     assert waits(1, 4) == waits(2, 8) == 2
 
 
-def test_the_second_sector_of_a_pair_comes_with_the_first_one():
-    """Two loads, one clock apart, and an exit that waits for the second."""
-    table = code(LDG, LDG | {"write_barrier": 1}, WAITING_EXIT | {"wait": 2})
-    dram = {"dram_share": 1e-6, "dram_latency": 400, "waiting_share": 1.0, "l2_latency": 250}
-
-    def of(first, second):
-        walk = [(0, 1, 0, [(7, first)]), (1, 1, 0, [(7, second)]), 2]
-        return clocks(table, walk, **dram, **ROOMY)
-
-    alone = clocks(code(LDG, WAITING_EXIT), [load(7, 1), 1], **dram, **ROOMY)
-    assert of(1, 2) == alone + 1  # not 250 clocks after it is asked for
-    assert of(1, 4) == alone + 1  # of another pair: DRAM is asked a clock later
-
-
 def test_what_waits_for_more_lines_of_dram_waits_longer():
     dram = {"dram_share": 1e-6, "dram_latency": 260, "waiting_share": 1.0, **ROOMY}
 
@@ -778,7 +764,7 @@ def test_stores_that_nobody_waits_for_are_part_of_the_time():
     table = code(STG, EXIT)
     found = ran(table, [*map(load, range(10)), 1], write_bytes_per_clock=1.0)
     assert found.l2_write_bytes == 1280
-    assert found.clocks == pytest.approx(1280 + BY_HAND["fence_clocks"], abs=5)
+    assert found.clocks == pytest.approx(1280, abs=5)
     assert found.ends[0] < 100
 
 
@@ -1241,7 +1227,7 @@ def test_a_group_of_bulk_stores_ends_when_all_have_left():
     table = code(BULK_STORE, BULK_GROUP, wait_group(0), EXIT)
     warp = [(0, 0, 0, words(0, 4096, *of_whole_lines(32))), 1, 2, 3]
     found = ran(table, warp, write_bytes_per_clock=32.0)
-    assert int(found.ends[0]) == pytest.approx(128, abs=4)
+    assert found.clocks == pytest.approx(128, abs=4)
     assert found.l2_write_bytes == 4096
 
 
