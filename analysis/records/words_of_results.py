@@ -107,8 +107,8 @@ ENTRIES = (
         groups=_RESULT,
         sentences=(
             "No number of the model was fitted on held-out launches.",
-            "They were predicted first and then measured on a GPU, and their mean error is what to "
-            "expect of similar launches.",
+            "Their predicted times are compared with measured ones, and their mean error is what "
+            "to expect of similar launches.",
             "Fitted launches have smaller errors, which say less.",
         ),
         formula="mean of |predicted / measured - 1|",
