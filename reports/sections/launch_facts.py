@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from analysis.comparison.accuracy import Accuracy, accuracies, held_out_like
 from analysis.comparison.held_out import HeldOut
-from analysis.comparison.interval import COVERS
+from analysis.comparison.interval import COVERED, COVERS
 from analysis.comparison.statistics import median_interval
 from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
@@ -152,10 +152,16 @@ def error_sentence(report: LaunchReport) -> str:
 
 
 def _within_interval(report: LaunchReport) -> str:
-    """How often the interval of the first line holds; that none is known without an interval."""
+    """How often the interval of the first line is meant to hold, and how often it held.
+
+    Without an interval, the same as `error_short`.
+    """
     if report.predicted is None or not report.predicted.interval_s:
         return error_short(report)
-    return f"{round(100 * COVERS)} % of launches like it take a time in the interval"
+    return (
+        f"interval meant for {round(100 * COVERS)} % of launches; "
+        f"{round(100 * COVERED)} % held out were in it"
+    )
 
 
 def measured_sentence(report: LaunchReport) -> str:

@@ -5,6 +5,8 @@ from collections import Counter
 
 import pytest
 
+from analysis.comparison.interval import COVERED
+from analysis.records import words_of_results
 from toolkit.machine_code.kernel_source import compile_kernel
 from validation import ROOT, recordings
 from validation.public_launches import draw, predict
@@ -222,6 +224,9 @@ def test_limiters_and_the_readme_state_what_the_record_gives():
     readme = ROOT.joinpath("README.md").read_text("utf-8")
     assert f"| {launches}, held out | {mean} |" in readme
     assert f"it was in {held.removesuffix('%')} of 100" in readme
+    assert f"{100 * COVERED:.0f}%" == held
+    (interval,) = (one for one in words_of_results.ENTRIES if one.word == "interval")
+    assert f"{held.removesuffix('%')} of 100 lay inside" in interval.sentences[-1]
     table = lines[lines.index(next(line for line in lines if line.startswith("limiter"))) + 1 :]
     for line in table[:9]:
         name, launches, error, ratio = re.split(r" {2,}", line)

@@ -32,6 +32,10 @@ def test_a_time_has_its_interval_on_the_page(report):
     assert found.answer.time_sentence == (
         "copy: 10.0 µs (9.10 to 12.0) predicted on NVIDIA H100 SXM5 80 GB, L2 dirty."
     )
+    other = replace(found, predicted=replace(predicted, limiter=Resource.L2))
+    assert facts.error_sentence(other) == (
+        "interval meant for 80 % of launches; 65 % held out were in it"
+    )
 
 
 def test_a_time_has_the_error_of_launches_like_it_and_their_number(report):
