@@ -129,7 +129,7 @@ def _common(launch: KernelOptions, here: Device | None, code: Kernel | None) -> 
         "device": device,
         "options": options_of(launch),
         "blocks": None if launch.blocks is None else _blocks(launch.blocks),
-        "limit_s": launch.limit,
+        "limit_s": PredictOptions.limit if predicts is None else predicts.limit,
         "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
         "seed": chosen_seed(launch.seed),
         "inner_lines": predicts is not None and predicts.inner_lines,

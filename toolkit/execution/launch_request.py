@@ -11,6 +11,7 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
+from analysis.records.launch import LINE_INFORMATION
 from toolkit.frontends.front_end import FrontEndRequest, Grid, PreparedLaunch, front_end_of
 from toolkit.launch.launch import Argument, launch_geometry
 from toolkit.launch.setup import PLAIN, LaunchSetup
@@ -29,14 +30,14 @@ class LaunchRequest:
     """Arguments of `simulate` that define the launch. A rung takes only `shape` and `seed`."""
 
     source: Source | Any
-    kernel: str | None
-    grid: Grid | None
-    block: int | Sequence[int] | None
-    arguments: Sequence[Any] | Mapping[str, Argument] | None
-    shape: str | int | Gemm | None
-    dynamic_shared_bytes: int | None
-    defines: Mapping[str, object] | None
-    options: Sequence[str]
+    kernel: str | None = None
+    grid: Grid | None = None
+    block: int | Sequence[int] | None = None
+    arguments: Sequence[Any] | Mapping[str, Argument] | None = None
+    shape: str | int | Gemm | None = None
+    dynamic_shared_bytes: int | None = None
+    defines: Mapping[str, object] | None = None
+    options: Sequence[str] = (LINE_INFORMATION,)
     source_dirs: Sequence[str | Path] = ()
     setup: LaunchSetup = PLAIN
     launch_line: int | None = None

@@ -28,7 +28,6 @@ from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from analysis.records.launch import COMPILER
 from reports import text
 from toolkit.execution.completed_request import completed
 from toolkit.execution.findings import (
@@ -52,7 +51,7 @@ from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.launch.setup import Content, setup_of
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
-from toolkit.machine_code.compile import Compiler
+from toolkit.machine_code.compile import Compiler, with_compiler
 from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.machine_code.left_out import summary
 from toolkit.rungs.arguments import position_of_c
@@ -174,7 +173,7 @@ def check(
         dynamic_shared_bytes=dynamic_shared_bytes,
         setup=setup_of(symbols, cooperative, heap_bytes),
         defines=defines,
-        options=(*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else options,
+        options=with_compiler(options, compiler),
         source_dirs=source_dirs,
         launch_line=launch_line,
     )

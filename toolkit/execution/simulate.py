@@ -14,7 +14,6 @@ from analysis.errors import InputError, ShapeError
 from analysis.geometry import WARP_SIZE
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
-from analysis.records.launch import COMPILER
 from analysis.timing.predicted import Explanation
 from toolkit.execution.completed_request import completed
 from toolkit.execution.launch_request import LaunchRequest
@@ -35,7 +34,7 @@ from toolkit.launch.host_resources import available_cores
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import Content, setup_of
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
-from toolkit.machine_code.compile import Compiler, supported_architectures
+from toolkit.machine_code.compile import Compiler, supported_architectures, with_compiler
 from toolkit.machine_code.disassemble import disassembler
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, naming
@@ -235,7 +234,7 @@ def simulate(
         dynamic_shared_bytes=dynamic_shared_bytes,
         setup=simulator.setup,
         defines=defines,
-        options=(*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else options,
+        options=with_compiler(options, compiler),
         source_dirs=source_dirs,
         launch_line=launch_line,
     )

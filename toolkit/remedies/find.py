@@ -118,9 +118,8 @@ def find_remedies(
         grid=grid,
         block=block,
         arguments=arguments,
-        shape=None,
         dynamic_shared_bytes=dynamic_shared_bytes,
-        defines=defines or {},
+        defines=defines,
         options=options,
     )
     whole = completed(request, target, seed, guesses=True)
