@@ -205,7 +205,9 @@ def _run(
     vectors[lowered.first_uniform :][uniforms] = state.ur[uniforms]
     predicates = np.zeros(core.PREDICATE_DISCARD + 1, dtype=np.uint32)
     predicates[: PT + 1], predicates[PT + 1 : UPT + 1] = state.p, state.up
-    handle = core.library().core_new_worker(ctypes.byref(launch), counts.ctypes.data, MOST_INSTRUCTIONS, 1)
+    handle = core.library().core_new_worker(
+        ctypes.byref(launch), counts.ctypes.data, MOST_INSTRUCTIONS, 1
+    )
     if not handle:
         raise LaunchError("the probe does not fit into this machine's memory")
     try:

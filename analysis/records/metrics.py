@@ -70,16 +70,6 @@ def flop(instructions: Iterable[InstructionCounts]) -> int:
     )
 
 
-def ffma_share(counters: Counters) -> float | None:
-    """Fraction of the thread instructions that are multiply-adds, None without any."""
-    return FFMA_SHARE.of(counters)
-
-
-def conflict_share(counters: Counters) -> float | None:
-    """Fraction of the wavefronts of shared memory that bank conflicts cause, None without any."""
-    return CONFLICT_SHARE.of(counters)
-
-
 def is_arithmetic(instructions: Iterable[InstructionCounts], counters: Counters) -> bool:
     """True if FLOP/s describe a launch: a matrix product, but no copy, reduction or stencil."""
     moved = total(counters, *DRAM_TRAFFIC)
