@@ -111,7 +111,7 @@ def _verdict(report: CheckReport) -> tuple[str, str]:
     first = report.findings[0]
     words = heading(first)
     lines = sorted({one.line for one in first.actions if one.line is not None})
-    where = f" at line{'s' * (len(lines) > 1)} {text.listing(list(map(str, lines)))}"
+    where = f" at {'lines' if len(lines) > 1 else 'line'} {text.listing(list(map(str, lines)))}"
     return f"{words}{where if lines else ''}.", f"{first.tool} found it. {_coverage(report)}"
 
 

@@ -146,10 +146,12 @@ def _rung(row: Row) -> str:
 
 def _fastest(rows: Rows, best: Row) -> tuple[str, str]:
     is_predicted = rows.grade == Grade.PREDICTED
-    at = f"{share(_of_peak(rows, best))} of the FP32 peak."
     if len(rows.rungs) == 1:
-        return f"{best.label} {'would reach' if is_predicted else 'reaches'}", at
-    return f"{best.label} is {'predicted to be ' * is_predicted}fastest,", at
+        found = f"{best.label} would reach" if is_predicted else f"{best.label} reaches"
+    else:
+        verb = "is predicted to be" if is_predicted else "is"
+        found = f"{best.label} {verb} fastest,"
+    return found, f"{share(_of_peak(rows, best))} of the FP32 peak."
 
 
 def _of_peak(rows: Rows, best: Row) -> float:
