@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from analysis.records.counters import InstructionCounts, of_traffic, totals
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.l2_stores import stores_that_meet
+from analysis.timing.predict import predict
 from analysis.timing.predicted import Explanation, Predicted, Resource
 from analysis.timing.samples import Sample
 from analysis.timing.work import Work
@@ -194,9 +195,13 @@ class CountedLaunch:
         )
 
     def _time(self, traffic: Traffic) -> Predicted | str:
-        work = partial(self._work, traffic)
-        key, device = self._key(traffic), self.residence.device
-        return cached_prediction(key, device, work, self.explanation)
+        """Predicted time, from the cache if it is there, or the reason why there is none."""
+        device = self.residence.device
+        return cached_prediction(
+            {**self._key(traffic), "explanation": self.explanation},
+            device,
+            lambda: predict(self._work(traffic), device, self.explanation),
+        )
 
     def _drift_per_wave(self, time: Predicted | str) -> float:
         """Fraction of a lifetime by which co-resident blocks drift apart per wave.

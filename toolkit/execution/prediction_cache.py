@@ -15,8 +15,7 @@ from analysis.comparison.interval import interval_of
 from analysis.devices import Device
 from analysis.errors import ToolkitError
 from analysis.sm import Streams
-from analysis.timing.predict import predict
-from analysis.timing.predicted import Explanation, Predicted, from_json
+from analysis.timing.predicted import Predicted, from_json
 from analysis.timing.work import Work
 from toolkit.store.cache import cached, digest_of_folders, keep
 
@@ -29,26 +28,23 @@ FOLDERS = (
 
 
 def cached_prediction(
-    launch: Mapping[str, object],
-    device: Device,
-    work: Callable[[], Work],
-    explanation: Explanation = Explanation.COSTS,
+    launch: Mapping[str, object], device: Device, made: Callable[[], Predicted]
 ) -> Predicted | str:
-    """Prediction of a launch on a device, kept in the cache, or the reason why there is none.
+    """Prediction of a launch on a device with its interval, or the reason why there is none.
 
-    `launch` identifies the launch. Its values must differ as text if they differ. `work` is called
-    only if the prediction is not in the cache.
+    `launch` identifies the launch and what is asked of it. Its values must differ as text if they
+    differ. `made` predicts; it is called only if the prediction is not in the cache.
     """
-    name = _name("prediction", {**launch, "explanation": explanation}, device)
+    name = _name("prediction", launch, device)
     entry = cached(name)
     if entry is not None:
         return with_interval(from_json(entry), device)
     try:
-        made = predict(work(), device, explanation)
+        found = made()
     except (ToolkitError, ValueError, MemoryError) as error:
         return str(error) or "not enough memory"
-    keep(name, json.dumps(asdict(made)).encode())
-    return with_interval(made, device)
+    keep(name, json.dumps(asdict(found)).encode())
+    return with_interval(found, device)
 
 
 def with_interval(predicted: Predicted, device: Device) -> Predicted:

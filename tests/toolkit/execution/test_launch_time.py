@@ -9,6 +9,7 @@ from math import fsum
 import numpy as np
 import pytest
 
+import toolkit.execution.launch_time
 import toolkit.execution.prediction_cache
 import toolkit.execution.replay
 import toolkit.execution.replayed_streams
@@ -296,7 +297,7 @@ def test_a_lack_of_memory_is_told(monkeypatch):
     def without_memory(*_):
         raise MemoryError
 
-    monkeypatch.setattr(toolkit.execution.prediction_cache, "predict", without_memory)
+    monkeypatch.setattr(toolkit.execution.launch_time, "predict", without_memory)
     assert reason(launched(code("copy"))) == "not enough memory"
 
 
@@ -385,7 +386,7 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkey
         made.append(work)
         return predict(work, *how)
 
-    monkeypatch.setattr(toolkit.execution.prediction_cache, "predict", counted)
+    monkeypatch.setattr(toolkit.execution.launch_time, "predict", counted)
     for edits, file in enumerate(("", *files)):
         if file:
             edited = tree / file
