@@ -71,7 +71,7 @@ def pane(shown: Rows, row: Row) -> Pane:
         idea=_idea(row.record.idea),
         numbers=list(_numbers(shown, row, before)),
         why=rungs.why(step) if step and step.basis else "",
-        reason=_capital(rungs.reason_name(step)) if step and has_reason else "",
+        reason=text.capital(rungs.reason_name(step)) if step and has_reason else "",
         kind=_kind(step) if step and has_reason else "",
         times=list(_times(step)) if step and has_reason else (),
         parts=parts,
@@ -81,7 +81,7 @@ def pane(shown: Rows, row: Row) -> Pane:
 
 
 def _idea(words: str) -> str:
-    return f"{_capital(words)}." if words else ""
+    return f"{text.capital(words)}." if words else ""
 
 
 def _limit(row: Row) -> str:
@@ -227,7 +227,3 @@ def times_sentence(row: Row) -> str:
         ends = text.interval(row.measured.interval_s, text.seconds)
         found += f": median of {number:,}, 95 % interval {ends}"
     return f"{found}." if found else "It has no time: nothing was launched."
-
-
-def _capital(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}"

@@ -107,7 +107,7 @@ def _is_plural(name: str) -> bool:
 
 
 def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."
+    return f"{text.capital(words)}."
 
 
 def brief(step: Step) -> str:

@@ -91,16 +91,15 @@ def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
         return
     order = sorted(predicted.costs, key=lambda cost: (cost is not cause, not cost.is_avoidable))
     for cost in order:
-        kind = (
-            PartClass.CAUSE
-            if cost is cause
-            else PartClass.ROOF
-            if cost.is_roof
-            else PartClass.AVOIDABLE
-            if cost.is_avoidable
-            else PartClass.REST
-        )
+        kind = PartClass.CAUSE if cost is cause else _class_of(cost)
         yield Part(name=short_name(cost.effect), time_s=cost.time_s, kind=kind)
+
+
+def _class_of(cost: Cost) -> PartClass:
+    """Class of a part that is not the cause."""
+    if cost.is_roof:
+        return PartClass.ROOF
+    return PartClass.AVOIDABLE if cost.is_avoidable else PartClass.REST
 
 
 def _kept(report: LaunchReport, predicted: Predicted) -> set[str]:

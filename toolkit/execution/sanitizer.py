@@ -38,7 +38,7 @@ from toolkit.execution.findings import (
     Tool,
     folded,
 )
-from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
+from toolkit.execution.launch_request import NO_RUNG, LaunchRequest, with_compiler
 from toolkit.execution.limits import check_limits
 from toolkit.execution.product_findings import ProductWording
 from toolkit.execution.representatives import PERIOD, Blocks, limited, regions
@@ -51,7 +51,7 @@ from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.launch.setup import Content, setup_of
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
-from toolkit.machine_code.compile import Compiler, with_compiler
+from toolkit.machine_code.compile import Compiler
 from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.machine_code.left_out import summary
 from toolkit.rungs.arguments import position_of_c

@@ -16,7 +16,7 @@ from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
 from analysis.timing.predicted import Explanation
 from toolkit.execution.completed_request import completed
-from toolkit.execution.launch_request import LaunchRequest
+from toolkit.execution.launch_request import LaunchRequest, with_compiler
 from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -34,7 +34,7 @@ from toolkit.launch.host_resources import available_cores
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import Content, setup_of
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
-from toolkit.machine_code.compile import Compiler, supported_architectures, with_compiler
+from toolkit.machine_code.compile import Compiler, supported_architectures
 from toolkit.machine_code.disassemble import disassembler
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, naming

@@ -192,11 +192,6 @@ def chosen_compiler(options: Sequence[str]) -> tuple[Compiler, list[str]]:
     return ("nvcc" if named[-1:] == ["nvcc"] else "nvrtc"), others
 
 
-def with_compiler(options: Sequence[str], compiler: Compiler) -> tuple[str, ...]:
-    """The options, with one that names the compiler unless it is NVRTC."""
-    return (*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else tuple(options)
-
-
 def supported_architectures() -> list[int]:
     """The compute capabilities that the compiler knows, such as 86 for sm_86."""
     return list(_about()[1])
