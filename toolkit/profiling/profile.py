@@ -156,9 +156,9 @@ def profile(
                 f"--counters needs a GPU, and {run}: leave it out, simulated counters are there "
                 "without it"
             )
+        kind = _bench_without_gpu(executor, why_none, progress)
         chosen = plan.predicting(asked or DEFAULT_DEVICE)
-        bench = _bench_without_gpu(executor, why_none, progress)(chosen)
-        bench.measures_errors = accuracy
+        bench = kind(chosen, l2=plan.l2, measures_errors=accuracy)
         return _run(plan, bench, progress, resume, journal)
     from toolkit.gpu.nsight_compute.collect import Counting
     from toolkit.profiling.on_gpu import GpuBench
@@ -167,10 +167,14 @@ def profile(
     with (
         gpu,
         counting_if_asked as counting,
-        GpuBench(gpu, counting) as on_gpu,
+        GpuBench(
+            gpu,
+            counting,
+            device=plan.predicting(gpu.device),
+            l2=plan.l2,
+            measures_errors=accuracy,
+        ) as on_gpu,
     ):
-        on_gpu.device = plan.predicting(on_gpu.device)
-        on_gpu.measures_errors = accuracy
         return _run(plan, on_gpu, progress, resume, journal)
 
 
@@ -218,7 +222,6 @@ def _run(
     journal: str | Path | None,
 ) -> ShownProfile:
     plan.check_fits(bench.device)
-    bench.l2 = plan.l2
     empty = ShownProfile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
