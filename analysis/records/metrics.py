@@ -56,9 +56,18 @@ def fp32_flop(counters: Counters) -> int:
 
 # FLOP per lane, but of half precision.
 _FLOP = {
-    **{"FFMA": 2, "FFMA32I": 2, "FADD": 1, "FADD32I": 1, "FMUL": 1, "FMUL32I": 1},
-    **{"FFMA2": 4, "FADD2": 2, "FMUL2": 2},
-    **{"DFMA": 2, "DADD": 1, "DMUL": 1},
+    "FFMA": 2,
+    "FFMA32I": 2,
+    "FADD": 1,
+    "FADD32I": 1,
+    "FMUL": 1,
+    "FMUL32I": 1,
+    "FFMA2": 4,
+    "FADD2": 2,
+    "FMUL2": 2,
+    "DFMA": 2,
+    "DADD": 1,
+    "DMUL": 1,
 }
 
 
