@@ -152,7 +152,7 @@ def error_sentence(report: LaunchReport) -> str:
 
 
 def _within_interval(report: LaunchReport) -> str:
-    """How often the interval of the first line is meant to hold, and how often it held.
+    """Say how often the interval of the first line is meant to hold, and how often it held.
 
     Without an interval, the same as `error_short`.
     """

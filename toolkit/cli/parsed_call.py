@@ -249,7 +249,7 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
 
 
 def _buffers(arguments: Sequence[BufferArgument | np.generic]) -> dict[int, object]:
-    """What fills each buffer among the arguments, by position."""
+    """Fill of each buffer among the arguments, by position."""
     return {k: item.fill for k, item in enumerate(arguments) if isinstance(item, BufferArgument)}
 
 

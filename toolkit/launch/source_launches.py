@@ -27,7 +27,7 @@ _KINDS = {"int": "i", "uint": "u", "float": "f"}
 
 @dataclass(frozen=True, kw_only=True)
 class GivenLaunch:
-    """What the caller says of a launch: positions of arguments, and sizes that are not None."""
+    """Facts that the caller gives of a launch: positions of arguments, and known sizes."""
 
     positions: set[int]
     grid: Extent | None
