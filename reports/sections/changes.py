@@ -102,7 +102,7 @@ def _moved(one: CauseChange) -> str:
     longer_s = max(one.before_s, one.after_s)
     scale, unit = text.time_unit(longer_s)
     before, after = (text.beside(x / scale, longer_s / scale) for x in (one.before_s, one.after_s))
-    return f"{text.capital(one.effect)}: {before} → {after} {unit}"
+    return f"{one.effect[0].upper()}{one.effect[1:]}: {before} → {after} {unit}"
 
 
 def headline(comparison: RunComparison) -> Headline:
