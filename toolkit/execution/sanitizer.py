@@ -331,7 +331,7 @@ def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
 
 
 def _unaccessed(launch: BoundLaunch, raw: Raw, blocks: Sequence[int]) -> Iterator[str]:
-    """Notes on arguments that nobody accesses, if all blocks were executed as they are."""
+    """Notes on arguments that no thread accesses, if all blocks were executed as they are."""
     is_whole = raw.fault is None and raw.is_complete and not _dropped_some(raw)
     if is_whole and len(blocks) == launch.geometry.blocks:
         yield from describe_unaccessed(launch)

@@ -317,7 +317,7 @@ def _left(instruction: Instruction) -> int:
     return scoreboard << 4 | min(count, 15)
 
 
-# What each instruction is told by itself, by the name of its field.
+# Fields of an instruction that follow from it alone.
 _TOLD = {
     "unit": _unit,
     "kind": _kind,

@@ -276,7 +276,7 @@ class WarpWriter(Writer):
         yield f"if ({self.condition()}) {how}(&tally[{place} + (total & 1)], total);"
 
     def part(self, depth: int) -> Iterator[str]:
-        """A branch whose lanes know who is with them."""
+        """A branch whose lanes know which lanes take it."""
         yield f"{{ const int here = {self.condition()};"
         yield "  const unsigned before = mask, there = ballot(mask, here);"
         yield "  if (here) { const unsigned mask = there;"
