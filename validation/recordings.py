@@ -69,5 +69,7 @@ def _flat(value: Any) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit("usage: python -m validation.recordings FILE.json ...")
     for name in sys.argv[1:]:
         write(Path(name), with_methods_once(read(Path(name))))
