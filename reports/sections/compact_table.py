@@ -32,60 +32,58 @@ def replaces_times(view: View) -> bool:
 
 
 def _columns(view: View) -> Iterator[tuple[Column, int]]:
-    """All columns, each with the least width of a terminal that has room for it.
-
-    Predicted times take the room that theory has without them.
-    """
-    on_gpu, is_replaced = view.profile.executor == "gpu", replaces_times(view)
-    is_predicted = any(one.trusted_prediction for one in view.records)
-    timed_as = ""
-    if on_gpu:
-        timed_as = Grade.MEASURED
-    elif view.recorded:
-        timed_as = Grade.RECORDED
-    earlier = view.recorded_label
-    if is_predicted:
-        own_time, roofs, others = 116, 160, 160
-    else:
-        own_time, roofs, others = 96, 96 if timed_as else 80, 116
-    # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
-    if on_gpu:
-        own_time = 0
+    """All columns, each with the least width of a terminal that has room for it."""
+    is_replaced, timed_as, earlier = replaces_times(view), _timed_as(view), view.recorded_label
     # the verdict belongs to this run, as the times do
     of_this_run = {Grade.MEASURED, "result"} if is_replaced else set()
     badges = {earlier: Grade.RECORDED} if earlier else {}
     columns = {(one.grade, one.title): one for one in (*ladder_columns(view), *_OF_TERMINALS)}
-    for grade, title, least in (
-        ("", "   variant", 0),
-        (Grade.MEASURED, "time", own_time),
-        (Grade.MEASURED, "rate", 0),
-        (Grade.MEASURED, "of cuBLAS", 0),
-        (earlier, "time", 0),
-        (earlier, "rate", 0),
-        (earlier, "of cuBLAS", 0),
-        (Grade.PREDICTED, "predicted time", 88 if on_gpu else 0),
-        (Grade.PREDICTED, "predicted rate", 132 if timed_as else 0),
-        (Grade.PREDICTED, "over measured time", 0),
-        (Grade.PREDICTED, "limiter, share", 112 if timed_as else 96),
-        (Grade.THEORY, "attainable", 116 if is_predicted else 0),
-        (Grade.THEORY, "limiter", roofs),
-        (Grade.SIMULATED, FFMA_SHARE.label, others),
-        (Grade.COMPILED, "registers per thread", others),
-        (Grade.COMPILED, "occupancy (theoretical)", others),
-        ("", "result", 0),
-    ):
+    for grade, title, least in _least_widths(view):
         one = columns.get((grade, title))
-        if one and not of_this_run & {grade, title}:
-            if is_replaced and (grade, title) == (earlier, "time"):
-                one = _or_status(one)
-            badge = badges.get(grade, grade)
-            if title == "over measured time":
-                badge = f"/ {timed_as}"
-            is_whole = (grade, title) != (Grade.THEORY, "limiter")
-            yield (
-                replace(one, title=one.short or title, grade=badge, is_whole=is_whole),
-                least,
-            )
+        if one is None or of_this_run & {grade, title}:
+            continue
+        if is_replaced and (grade, title) == (earlier, "time"):
+            one = _or_status(one)
+        badge = f"/ {timed_as}" if title == "over measured time" else badges.get(grade, grade)
+        is_whole = (grade, title) != (Grade.THEORY, "limiter")
+        yield replace(one, title=one.short or title, grade=badge, is_whole=is_whole), least
+
+
+def _timed_as(view: View) -> str:
+    """Grade of the measured times that the table shows; empty without any."""
+    if view.profile.executor == "gpu":
+        return Grade.MEASURED
+    return Grade.RECORDED if view.recorded else ""
+
+
+def _least_widths(view: View) -> Iterator[tuple[str, str, int]]:
+    """Grade, title and least width of a terminal of each column, in their order.
+
+    Predicted times take the room that theory has without them. Without a GPU only the CPU has a
+    time: on a narrow terminal its rate is enough.
+    """
+    on_gpu, has_times = view.profile.executor == "gpu", bool(_timed_as(view))
+    is_predicted = any(one.trusted_prediction for one in view.records)
+    if is_predicted:
+        own_time, roofs, others = 116, 160, 160
+    else:
+        own_time, roofs, others = 96, 96 if has_times else 80, 116
+    yield "", "   variant", 0
+    yield Grade.MEASURED, "time", 0 if on_gpu else own_time
+    yield Grade.MEASURED, "rate", 0
+    yield Grade.MEASURED, "of cuBLAS", 0
+    for title in ("time", "rate", "of cuBLAS"):
+        yield view.recorded_label, title, 0
+    yield Grade.PREDICTED, "predicted time", 88 if on_gpu else 0
+    yield Grade.PREDICTED, "predicted rate", 132 if has_times else 0
+    yield Grade.PREDICTED, "over measured time", 0
+    yield Grade.PREDICTED, "limiter, share", 112 if has_times else 96
+    yield Grade.THEORY, "attainable", 116 if is_predicted else 0
+    yield Grade.THEORY, "limiter", roofs
+    yield Grade.SIMULATED, FFMA_SHARE.label, others
+    yield Grade.COMPILED, "registers per thread", others
+    yield Grade.COMPILED, "occupancy (theoretical)", others
+    yield "", "result", 0
 
 
 def _numbered(record: Record) -> Cell:
