@@ -22,7 +22,7 @@ MOST_BYTES = 1 << 20  # of a request: some code and an environment
 
 
 class Forked:
-    """What the toolkit uses of `subprocess.Popen`, of a process that somebody else forked."""
+    """The part of `subprocess.Popen` that the toolkit uses, for a process forked elsewhere."""
 
     def __init__(self, pid, status):
         self.pid, self.returncode, self._status = pid, None, status

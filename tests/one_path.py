@@ -150,7 +150,7 @@ def of_execution(found):
 
 
 def answer(predicted, counters):
-    """What one path says, without counters of 0; a launch without a time has None for it."""
+    """Answer of one path, without counters of 0; a launch without a time has None for it."""
     return {
         "time_s": predicted.time_s if predicted else None,
         "limiter": predicted.limiter if predicted else None,
@@ -159,7 +159,7 @@ def answer(predicted, counters):
 
 
 def named(answer):
-    """What is recorded of an answer."""
+    """Part of an answer that is recorded."""
     counters = {name: count for name, count in answer["counters"].items() if name in NAMED}
     return answer | {"counters": counters}
 

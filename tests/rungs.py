@@ -1,4 +1,4 @@
-"""What tests of rungs share."""
+"""Marks and fixtures that tests of rungs share."""
 
 import pytest
 

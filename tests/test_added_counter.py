@@ -106,7 +106,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """What each place shows in a program whose file of counters has the entries."""
+    """Output of each place in a program whose file of counters has the entries."""
     folder = tmp_path_factory.mktemp("added")
     environment = {"PYTHONPATH": str(ROOT)}
     return json.loads(said([sys.executable, "-c", PROGRAM, ENTRIES], cwd=folder, env=environment))

@@ -12,7 +12,7 @@ BEFORE = "import os, signal, sys, time; numbers = []"
 
 
 def run(code, **how):
-    """What a child writes into its pipe, and the child."""
+    """Text that a child writes into its pipe, and the child."""
     receives, sends = os.pipe()
     try:
         child = forked(BEFORE, code, sends, how.pop("shows_output", False))

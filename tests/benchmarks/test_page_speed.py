@@ -1,4 +1,4 @@
-"""How pages are timed: a page is written by a process of its own, and seen once it is drawn."""
+"""Times of pages: a page is written by a process of its own, and seen once it is drawn."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""What is said to be wrong with the parts of a time."""
+"""Mistakes in the parts of a time that are reported."""
 
 from types import SimpleNamespace
 

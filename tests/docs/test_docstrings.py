@@ -11,7 +11,7 @@ from docs.snippets.pages import ROOT
 QUESTION = re.compile(
     r'^\s*"""(?:What|Whether|Who|Whose|Which|How|Where|When|Why|Whatever|Whoever)\b.*', re.M
 )
-FOLDERS = ("analysis", "benchmarks", "kernels", "reports", "toolkit", "validation")
+FOLDERS = ("analysis", "benchmarks", "docs", "kernels", "reports", "toolkit", "validation")
 
 
 def test_tables_become_tables():

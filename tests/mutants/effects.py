@@ -1,4 +1,4 @@
-"""Which of the mutants of printed.json change a printed number by more than 1%?
+"""Mutants of printed.json that change a printed number by more than 1%.
 
     python -m tests.mutants.effects         # all
     python -m tests.mutants.effects 3 17    # two of them

@@ -77,7 +77,7 @@ def is_there(root, mutant):
 
 
 def sites_of(root, package, language):
-    """Where a folder can be edited, and how: folder, language, function, line, edit."""
+    """Places where a folder can be edited: folder, language, function, line, edit."""
     sites = []
     for path in files(root, package, language):
         found = functions(path)

@@ -1,4 +1,4 @@
-"""Whatever orders the accesses of a rung: without it, the race is found, with both of its lines."""
+"""Without what orders the accesses of a rung, the race is found, with both of its lines."""
 
 import re
 from functools import cache

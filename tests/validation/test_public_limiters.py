@@ -1,4 +1,4 @@
-"""What a prediction names is compared with the units and the waits that Nsight Compute counted."""
+"""Limiters and causes of predictions, compared with units and waits that Nsight Compute counted."""
 
 import pytest
 

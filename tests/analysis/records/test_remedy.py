@@ -1,4 +1,4 @@
-"""What a prompt shows of a remedy."""
+"""A remedy in a prompt."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How far to trust a predicted time: the error of launches like it, or that there are none."""
+"""Trust in a predicted time: the error of launches like it, or that there are none."""
 
 from dataclasses import replace
 

@@ -45,7 +45,7 @@ def simulated():
 
 @pytest.fixture(scope="module")
 def exact(simulated):
-    """How many exact counters of `tiled` are not 0: 12, and those that are added later."""
+    """Number of exact counters of `tiled` that are not 0: 12, and those that are added later."""
     (tiled,) = (record for record in simulated.records if record.label == "tiled")
     counts = {name: count for name, count in tiled.simulated.counters.items() if count}
     found = sum(ALL_COUNTERS[name].counter_class == "exact" for name in counts)

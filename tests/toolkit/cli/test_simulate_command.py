@@ -68,7 +68,7 @@ def shown(command):
 
 
 def detailed(command):
-    """What `--verbose` adds: the launch, its counters and bounds, and remarks."""
+    """Lines that `--verbose` adds: the launch, its counters and bounds, and remarks."""
     return _details(shown(f"{command} --verbose"))
 
 

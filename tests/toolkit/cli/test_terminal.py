@@ -86,7 +86,7 @@ def test_no_line_ends_between_a_number_and_its_unit():
 
 
 def on_terminal(words, columns, rows):
-    """What a command prints on standard output, which is a terminal of this size."""
+    """Standard output of a command on a terminal of this size."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     environment = os.environ | {"TERM": "xterm"}

@@ -1,4 +1,4 @@
-"""What may be given together: a kernel with its geometry, or a rung with a shape."""
+"""Arguments that may be given together: a kernel with its geometry, or a rung with a shape."""
 
 import numpy as np
 import pytest

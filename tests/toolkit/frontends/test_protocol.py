@@ -24,7 +24,7 @@ from toolkit.frontends.front_end import (
 
 
 class CompiledKernel:
-    """What the tests need of Triton's class of this name."""
+    """The part of Triton's class of this name that the tests need."""
 
     def __init__(self, shared=0, scratch=0):
         self.asm = {"cubin": CUBIN.read_bytes(), "ptx": ""}

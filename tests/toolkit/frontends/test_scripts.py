@@ -16,7 +16,7 @@ PYCUDA = KERNELS / "of_pycuda.py"
 
 
 def printed(*words, code=0):
-    """What a command prints to the standard output."""
+    """Standard output of a command."""
     result = invoke(words[0], *words[1:])
     assert result.exit_code == code, result.output
     return result.stdout

@@ -82,7 +82,7 @@ def test_softmax_is_that_of_numpy():
 
 
 def executed_or_needs_matrices(call):
-    """What `call` returns; skipped where the simulator has no LDSM yet."""
+    """Result of `call`; skipped where the simulator has no LDSM yet."""
     try:
         return call()
     except UnsupportedError as error:

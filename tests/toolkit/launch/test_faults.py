@@ -39,7 +39,7 @@ A_LABEL, B_LABEL, C_LABEL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What a kernel does, and words of the reason; None if nothing is reported."""
+    """A mistake of a kernel, and words of the reason; None if nothing is reported."""
 
     body: str
     silicon: str | None

@@ -1,4 +1,4 @@
-"""What commands set before they import anything large."""
+"""Settings that commands make before they import anything large."""
 
 import subprocess
 import sys

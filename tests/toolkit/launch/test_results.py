@@ -1,4 +1,4 @@
-"""What a prompt, a notebook and pandas show of a launch and of a profile."""
+"""Views of a launch and of a profile: in a prompt, a notebook and pandas."""
 
 import re
 import sys

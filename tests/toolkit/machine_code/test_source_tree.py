@@ -1,4 +1,4 @@
-"""What edits ask about a source: arrays, constants, uses."""
+"""Facts that edits need of a source: arrays, constants, uses."""
 
 import pytest
 

@@ -66,7 +66,7 @@ def test_the_multi_function_unit_returns_the_bits_of_silicon_for_any_word(functi
 
 
 def tangents(exponent, step):
-    """What the kernel of the recording leaves of every `step`th mantissa of an octave."""
+    """Results of the kernel of the recording for every `step`th mantissa of an octave."""
     patch = {"special": special.with_function("TANH")}
     kernel = Kernel.from_image(rewritten(special.CUBIN.read_bytes(), patch), "special")
     words = np.zeros(special.OCTAVE // step, np.uint32)

@@ -102,7 +102,7 @@ def sources(instruction, row):
 
 @every_architecture
 def test_results_of_variable_latency_are_waited_for(arch):
-    """Whoever names a register that a scoreboard guards waits for it first, or one before did."""
+    """An instruction that names a guarded register waits for its scoreboard, or one before did."""
     guarded_in_all = 0
     for program, table in ladder(arch):
         guarded = {}  # register: its scoreboard, who does not wait

@@ -1,4 +1,4 @@
-"""What a texture fetch of an H200 returned, in exact arithmetic.
+"""Result of a texture fetch of an H200, in exact arithmetic.
 
 The formulas are those of the CUDA Programming Guide, "Texture Fetching". Slow and obvious: one
 fetch at a time, on arrays [layer or depth, height, width, channel].
