@@ -149,6 +149,22 @@ def test_blocks_of_one_warp_grow():
     assert first.compared == "32,768 of 32,768 blocks compared: equal bit for bit"
 
 
+def test_larger_blocks_are_refused_where_each_block_has_a_result():
+    """Half as many blocks leave results out. All are 0, as memory was."""
+    source = """#define THREADS 32
+__global__ void sums(float *out, const float *in) {
+    float v = in[blockIdx.x * THREADS + threadIdx.x] * 0.0f;
+    for (int k = 16; k > 0; k /= 2)
+        v += __shfl_down_sync(~0u, v, k);
+    if (threadIdx.x == 0)
+        out[blockIdx.x] = v;
+}
+"""
+    arguments = [np.zeros(1 << 15, np.float32), np.ones(1 << 20, np.float32)]
+    found = find_remedies(source, grid=1 << 15, block=32, arguments=arguments, device=DEVICE)
+    assert not [one for one in found if one.arguments]
+
+
 def test_axes_of_threads_are_exchanged():
     first = remedies(
         COLUMNS, np.ones((N, N), np.float32), np.int32(N), grid=(16, 16), block=(32, 32)
