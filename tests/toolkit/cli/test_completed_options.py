@@ -260,6 +260,7 @@ def test_a_source_without_a_kernel_says_where_kernels_are():
     Path("src").mkdir()
     write("src/runner.cuh", "void run(int n);\n")
     write("src/runner.cu", f"{ADD}void run(int n) {{ add<<<1, 32>>>(nullptr, n); }}\n")
+    write("src/told.cu", 'int main() { puts("<<<1>>>"); } // add<<<1, 32>>>\n/* add<<< */\n')
     here = "none.cu holds no kernel: its header runner.cuh is in src: --option -Isrc; "
     assert refused("simulate none.cu -k add") == (
         f"{here}src/runner.cu launches add: give that file"
