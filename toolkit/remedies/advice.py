@@ -218,6 +218,11 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
         lambda one: one.space == "local",
     ),
     Effect.IDLE_SMS: _idle,
+    Effect.BLOCK_START: _said(
+        Effect.BLOCK_START,
+        "give each block more work: start blocks of more threads, or let each thread compute "
+        "several elements",
+    ),
     Effect.ONE_THREAD: _said(
         Effect.ONE_THREAD,
         "let the threads of a warp share what a single one computes, or compute it before others "

@@ -14,8 +14,8 @@ from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.verification import (
     MOST_INSTRUCTIONS,
     OutputComparison,
-    Written,
     Ranges,
+    Written,
     compared,
     compared_blocks,
     same_work,

@@ -165,6 +165,17 @@ __global__ void sums(float *out, const float *in) {
     assert not [one for one in found if one.arguments]
 
 
+def test_small_blocks_of_a_fixed_size_are_to_have_more_work():
+    source = """__global__ void copy(float *out, const float *in, int n) {
+    int at = (blockIdx.y * 8 + threadIdx.y) * n + blockIdx.x * 8 + threadIdx.x;
+    out[at] = in[at];
+}
+"""
+    (first, *_) = remedies(source, np.int32(N), grid=(N // 8, N // 8), block=(8, 8))
+    assert first.effect == Effect.BLOCK_START
+    assert first.title.startswith("give each block more work: start blocks of more threads")
+
+
 def test_axes_of_threads_are_exchanged():
     first = remedies(
         COLUMNS, np.ones((N, N), np.float32), np.int32(N), grid=(16, 16), block=(32, 32)
