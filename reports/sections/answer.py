@@ -28,6 +28,7 @@ _SUBJECTS = {
     Effect.LOGIC_PIPE: "the ALU pipe",
     Effect.SPECIAL_PIPE: "the special-function pipe",
     Effect.OTHER_INSTRUCTIONS: "instruction issue",
+    Effect.BLOCK_START: "the start of blocks",
     Effect.LAUNCH: "the launch itself",
 }
 _PLURAL = frozenset(

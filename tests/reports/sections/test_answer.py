@@ -118,6 +118,11 @@ def test_issue_for_integer_products_is_not_for_fp32_arithmetic():
     )
 
 
+def test_the_start_of_blocks_is_one_cause():
+    found = of({Effect.BLOCK_START: 112, Effect.DRAM_BANDWIDTH: 35, Effect.LAUNCH: 3})
+    assert found.cause_sentence == "The start of blocks limits it: 112 of 150 µs."
+
+
 def test_the_two_parts_of_issue_are_one_roof():
     found = of({Effect.FP32_PIPE: 20, Effect.OTHER_INSTRUCTIONS: 15, Effect.LAUNCH: 3})
     assert found.cause_sentence == (
