@@ -210,9 +210,7 @@ def written_by_all(launch: KernelLaunch, kernel: Kernel, execution: Execution) -
     return Written(pages=tuple(found), stored_bytes=_stored_bytes(execution.instructions))
 
 
-def compared(
-    before: Written, after: Written, edit: Edit, blocks: int, of: int
-) -> OutputComparison:
+def compared(before: Written, after: Written, edit: Edit, blocks: int, of: int) -> OutputComparison:
     """The comparison of what `blocks` blocks wrote.
 
     An edit of the grid or the block must store as many bytes: where blocks write the values that

@@ -25,7 +25,7 @@ from tests.toolkit.remedies.launches import (
     N,
     buffers,
 )
-from toolkit import find_remedies
+from toolkit import find_remedies, simulate
 from toolkit.machine_code.source_tree import parsed
 from toolkit.remedies.find import remedies_of
 from toolkit.remedies.kernel_launch import KernelLaunch
@@ -436,6 +436,27 @@ extern "C" __global__ void quotients(U *out, const U *in, U n) {{
     found = find_remedies(source, grid=1056, block=256, arguments=arguments, device=DEVICE, seed=1)
     said = [one for one in found if one.title.startswith("divide fewer integers")]
     assert [one.lines for one in said] == [(5,)] * is_said
+
+
+def test_integers_that_are_divided_take_the_fp32_pipe_too():
+    """Its products are saved as well: the most is more than the other instructions cost."""
+    source = """__global__ void sums(float *x) {
+    __shared__ float part[256];
+    part[threadIdx.x] = x[blockIdx.x * 256 + threadIdx.x];
+    __syncthreads();
+    for (unsigned k = 1; k < blockDim.x; k *= 2) {
+        if (threadIdx.x % (2 * k) == 0) part[threadIdx.x] += part[threadIdx.x + k];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) x[blockIdx.x * 256] = part[0];
+}"""
+    text = {True: source, False: source.replace("% (2 * k)", "& (2 * k - 1)")}
+    arguments = [np.ones(8448 * 256, np.float32)]
+    launch = {"grid": 8448, "block": 256, "arguments": arguments, "device": DEVICE, "seed": 1}
+    first, *_ = find_remedies(text[True], **launch)
+    assert first.title.startswith("divide fewer integers")
+    after = simulate(text[False], **launch).predicted
+    assert first.before_s - after.time_s <= first.most_s < first.before_s
 
 
 INLINED = """__device__ float sum_of(const float *row, int n) {
