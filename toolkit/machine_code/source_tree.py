@@ -89,16 +89,6 @@ class KernelSource:
         """All nodes of a kind in the kernel, in order."""
         return (one for one in walk(inside or self.kernel) if one.type == kind)
 
-    def visible(self, kinds: Sequence[str]) -> list[Node]:
-        """Nodes of these kinds outside of functions, then those in the kernel, which hide them.
-
-        A macro is visible wherever it is defined.
-        """
-        found = [one for one in walk(self.root) if one.type in kinds]
-        functions = [(one, _function_around(one)) for one in found]
-        outside = [one for one, function in functions if function is None]
-        return outside + [one for one, function in functions if function == self.kernel]
-
     def written(self, node: Node) -> str:
         return self.text[node.start_byte : node.end_byte].decode()
 
@@ -106,7 +96,7 @@ class KernelSource:
     def shared_arrays(self) -> dict[str, SharedArray]:
         """Arrays in shared memory with all of their extents, by name."""
         found = {}
-        for declaration in self.visible(("declaration",)):
+        for declaration in _visible(self.root, self.kernel, ("declaration",)):
             words = {self.written(one) for one in declaration.children}
             kind = declaration.child_by_field_name("type")
             if "__shared__" not in words or kind is None:
@@ -209,7 +199,7 @@ class KernelSource:
     def constants(self) -> dict[str, NamedNumber]:
         """Names that stand for one number each: macros, and constants of integers."""
         found = dict[str, NamedNumber]()
-        for one in self.visible(("preproc_def", "init_declarator")):
+        for one in _visible(self.root, self.kernel, ("preproc_def", "init_declarator")):
             if one.type == "preproc_def":
                 name, value = one.child_by_field_name("name"), one.child_by_field_name("value")
             elif self._is_constant(one):
@@ -294,6 +284,16 @@ def walk(node: Node) -> Iterator[Node]:
         one = pending.pop()
         yield one
         pending.extend(reversed(one.children))
+
+
+def _visible(root: Node, kernel: Node, kinds: Sequence[str]) -> list[Node]:
+    """Nodes of these kinds outside of functions, then those in the kernel, which hide them.
+
+    A macro is visible wherever it is defined.
+    """
+    found = [(one, _function_around(one)) for one in walk(root) if one.type in kinds]
+    outside = [one for one, function in found if function is None]
+    return outside + [one for one, function in found if function == kernel]
 
 
 def _function_around(node: Node) -> Node | None:
