@@ -280,7 +280,8 @@ CAUSES = (
     ),
     _roof(
         Effect.FP32_PIPE,
-        "FP32 arithmetic takes this time on the FP32 pipes.",
+        "FP32 arithmetic, and products and copies of integers (IMAD), take this time on the FP32 "
+        "pipes.",
         "It is the roof of a kernel that computes: 128 lanes per clock and SM on most devices.",
         "Only fewer operations, or tensor cores, are faster.",
         "guide/02-flop-per-byte.md#The idea",

@@ -12,6 +12,7 @@ overlap with it.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,9 @@ RANKED_BY = (1 << 17, 3 << 17)
 # Note of an effect that costs nothing
 LONGER = "0: after those before it, the replay takes longer without it"
 MOSTLY = 0.5  # of the work of a pipe
+# Detail of the FP32 pipe, which also multiplies and copies integers (IMAD)
+_INTEGER = re.compile(r"(@\S+ )?I")
+OF_INTEGERS = "mostly integer products and copies"
 MANY_TIMES = 4  # as many instructions: such blocks are long
 
 
@@ -266,8 +270,11 @@ def costs_of(
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
         if part > 0:
-            detail = _of_conversions(base) if effect == Effect.SPECIAL_PIPE else ""
-            detail = _beside_roof(now, hz) if effect == Effect.REMAINDER else detail
+            detail = {
+                Effect.SPECIAL_PIPE: lambda: _of_conversions(base),
+                Effect.FP32_PIPE: lambda: _of_integers(base),
+                Effect.REMAINDER: lambda: _beside_roof(now, hz),
+            }.get(effect, str)()
             costs.append((effect, part, 0.0, detail))
     launch_s = runs.sm.constants.launch_s
     return (
@@ -341,15 +348,28 @@ def _of_conversions(scene: Scene) -> str:
     return "mostly conversions between FP32 and FP64" if share > MOSTLY else ""
 
 
-def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
-    """The roof of a scene, and the clocks that are left.
+def _of_integers(scene: Scene) -> str:
+    """What the FP32 pipe mostly does, if it is no FP32 arithmetic."""
+    if not scene.instructions:
+        return ""
+    unit = scene.code["unit"]
+    on_pipe = (unit == Unit.FMA) | (unit == Unit.FMA_HEAVY) | (unit == Unit.FMA_WIDE)
+    executed = on_pipe * scene.of_each(lambda one: one.executed)
+    integers = scene.of_each(lambda one: bool(_INTEGER.match(one.text)))
+    share = (executed * integers).sum() / max(1.0, executed.sum())
+    return OF_INTEGERS if share > MOSTLY else ""
 
-    A pipe or memory that is nearly as busy as the schedulers is named instead of them.
-    """
+
+def _named_roof(time: SceneTime) -> Effect:
+    """The roof that is named: a pipe or memory if it is nearly as busy as the schedulers."""
     issue = Effect.OTHER_INSTRUCTIONS
     roof = max((one for one in time.roofs if one != issue), key=lambda one: time.roofs[one])
-    if AT_ROOF * time.roofs[roof] < time.roofs[issue]:
-        roof = issue
+    return issue if AT_ROOF * time.roofs[roof] < time.roofs[issue] else roof
+
+
+def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
+    """The roof of a scene, and the clocks that are left."""
+    issue, roof = Effect.OTHER_INSTRUCTIONS, _named_roof(time)
     bound = min(clocks, time.roofs[roof])
     if roof == issue:
         fp32 = min(bound, time.roofs[Effect.FP32_PIPE])
@@ -362,7 +382,8 @@ def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
 
 def _beside_roof(time: SceneTime, hz: float) -> str:
     """Unit that needs the most time beside the roof, in words."""
-    others = {effect: clocks for effect, clocks in time.roofs.items() if clocks < time.roof}
+    roof = _named_roof(time)
+    others = {effect: clocks for effect, clocks in time.roofs.items() if effect != roof and clocks}
     if not others:
         return ""
     effect = max(others, key=lambda one: others[one])

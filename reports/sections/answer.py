@@ -28,6 +28,7 @@ _SUBJECTS = {
     Effect.LOGIC_PIPE: "the ALU pipe",
     Effect.SPECIAL_PIPE: "the special-function pipe",
     Effect.OTHER_INSTRUCTIONS: "instruction issue",
+    Effect.BLOCK_START: "the start of blocks",
     Effect.LAUNCH: "the launch itself",
 }
 _PLURAL = frozenset(
@@ -184,13 +185,15 @@ def _with_issue_as_one(predicted: Predicted) -> list[Cost]:
     roof = [one for one in predicted.costs if one.is_roof]
     if not any(one.effect == Effect.OTHER_INSTRUCTIONS for one in roof):
         return list(predicted.costs)
-    of_fp32 = sum(one.time_s for one in roof if one.effect == Effect.FP32_PIPE)
+    of_pipe = [one for one in roof if one.effect == Effect.FP32_PIPE]
+    of_fp32 = sum(one.time_s for one in of_pipe)
+    work = "integer products" if any(one.detail for one in of_pipe) else "FP32 arithmetic"
     part = text.three_digits(of_fp32 / text.time_unit(predicted.time_s)[0])
     issue = Cost(
         effect=Effect.OTHER_INSTRUCTIONS,
         time_s=sum(one.time_s for one in roof),
         alone_s=0.0,
-        detail=f"{part} of it for FP32 arithmetic" if of_fp32 > NAMED * predicted.time_s else "",
+        detail=f"{part} of it for {work}" if of_fp32 > NAMED * predicted.time_s else "",
     )
     return [*(one for one in predicted.costs if not one.is_roof), issue]
 

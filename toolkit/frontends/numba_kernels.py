@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -136,9 +138,12 @@ def _parts(value: Any, name: str) -> Iterator[np.generic]:
 
 def _compiled(dispatcher: Any, name: str, arguments: list[Any], arch: str) -> Kernel:
     """The kernel that Numba would launch for these arguments on a GPU of `arch`."""
-    from cuda.core import Linker, LinkerOptions, ObjectCode
-    from numba import cuda
-    from numba.cuda.typing.typeof import Purpose, typeof
+    try:
+        from cuda.core import Linker, LinkerOptions, ObjectCode
+        from numba import cuda
+        from numba.cuda.typing.typeof import Purpose, typeof
+    except ImportError as error:  # the target of older packages of Numba itself
+        raise _is_missing(name, error) from error
 
     function, options = dispatcher.py_func, dispatcher.targetoptions
     count = function.__code__.co_argcount
@@ -149,19 +154,21 @@ def _compiled(dispatcher: Any, name: str, arguments: list[Any], arch: str) -> Ke
         if (value := options.get(option)) not in (*taken, None):
             raise UnsupportedError(f"{name}: @cuda.jit({option}={shown(value)}) is not supported")
     number = int(arch.removeprefix("sm_").rstrip("af"))
+    capability = divmod(number, 10)
     uses_lto = bool(options.get("lto"))
     try:
         types = tuple(typeof(value, Purpose.argument) for value in arguments)
-        code, _ = cuda.compile(
-            function,
-            types,
-            device=False,
-            abi="numba",
-            cc=divmod(number, 10),
-            lineinfo=True,
-            output="ltoir" if uses_lto else "ptx",
-            **{option: options[option] for option in _KEPT if options.get(option) is not None},
-        )
+        with _device_of(capability):
+            code, _ = cuda.compile(
+                function,
+                types,
+                device=False,
+                abi="numba",
+                cc=capability,
+                lineinfo=True,
+                output="ltoir" if uses_lto else "ptx",
+                **{option: options[option] for option in _KEPT if options.get(option) is not None},
+            )
         made = ObjectCode.from_ltoir(code) if uses_lto else ObjectCode.from_ptx(_bytes(code))
         linked = Linker(
             made,
@@ -173,12 +180,32 @@ def _compiled(dispatcher: Any, name: str, arguments: list[Any], arch: str) -> Ke
             ),
         ).link("cubin")
     except ImportError as error:
-        raise UnavailableError(
-            f"{name} cannot be compiled: {first_line(error)}: pip install 'numba-cuda[cu13]'"
-        ) from error
+        raise _is_missing(name, error) from error
     except Exception as error:
         raise CompileError(_in_one_line(name, error)) from error
     return Kernel.from_image(bytes(linked.code))
+
+
+@contextmanager
+def _device_of(capability: tuple[int, int]) -> Iterator[None]:
+    """Functions that a kernel calls are compiled for this compute capability.
+
+    Numba asks for that of the current GPU, which may be another one, or none.
+    """
+    from numba.cuda import dispatcher
+
+    asked = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = asked
+
+
+def _is_missing(name: str, error: ImportError) -> UnavailableError:
+    return UnavailableError(
+        f"{name} cannot be compiled: {first_line(error)}: pip install 'numba-cuda[cu13]'"
+    )
 
 
 def _in_one_line(name: str, error: Exception) -> str:

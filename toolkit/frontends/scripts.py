@@ -91,11 +91,21 @@ def _kernel_names(tree: ast.Module) -> Iterator[str]:
     classes = [kind.rpartition(".")[2] for one in front_ends() for kind in one.kernels]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and any(
-            re.search(r"\bjit\b", ast.unparse(one)) for one in node.decorator_list
+            _makes_kernel(ast.unparse(one)) for one in node.decorator_list
         ):
             yield node.name
         elif isinstance(node, ast.Assign) and _called(node.value) in {*classes, _MODULE_OF_PYCUDA}:
             yield from (one.id for one in node.targets if isinstance(one, ast.Name))
+
+
+def _makes_kernel(decorator: str) -> bool:
+    """False for functions of the host, and for those that kernels call."""
+    is_of_host = re.match(r"(numba|nb)\.jit\b", decorator)
+    return (
+        bool(re.search(r"\bjit\b", decorator))
+        and not is_of_host
+        and ("device=True" not in decorator)
+    )
 
 
 def _called(node: ast.expr) -> str | None:

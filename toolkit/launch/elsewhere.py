@@ -14,6 +14,8 @@ from toolkit.store.user_files import read_file
 
 MOST_FILES = 2000  # that are looked at below the folder of the source
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">]', re.MULTILINE)
+# Comments and strings, which may look like a launch
+_NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
 def where_kernels_are(text: str, folder: Path, folders: Sequence[Path], kernel: str | None) -> str:
@@ -51,7 +53,7 @@ def _launching(folder: Path, below: Sequence[Path], kernel: str | None) -> Itera
     for path in below:
         if path.suffix == ".cu":
             with suppress(OSError, ValueError):
-                if launch.search(read_file(path).decode(errors="replace")):
+                if launch.search(_NO_CODE.sub(" ", read_file(path).decode(errors="replace"))):
                     files.append(path.relative_to(folder).as_posix())
     if len(files) == 1:
         yield f"{files[0]} launches {kernel or 'kernels'}: give that file"

@@ -20,6 +20,7 @@ from toolkit.launch.host_arrays import Arrays
 from toolkit.launch.host_calls import MOST_CALLERS, HostCalls, declared_part, deduced
 from toolkit.launch.host_nodes import (
     call_arguments,
+    components_of,
     path_of,
     template_arguments,
     template_parameters,
@@ -27,7 +28,7 @@ from toolkit.launch.host_nodes import (
     uncast,
     without_comments,
 )
-from toolkit.launch.host_numbers import Number, UnknownValueError
+from toolkit.launch.host_numbers import Dim3, Number, UnknownValueError, Value
 from toolkit.launch.host_structs import Structs
 from toolkit.launch.host_types import OUTSIDE, Frame
 from toolkit.launch.host_unit import (
@@ -111,12 +112,14 @@ class HostCode:
         given: Mapping[str, Number] | None = None,
         kernel: str | None = None,
         *,
+        block: Extent | None = None,
         assuming: bool = False,
     ) -> list[HostLaunch]:
         """All launches, or those of a kernel, by its name without template arguments.
 
-        `given` are values of scalar parameters of the kernel, by name. If `assuming`, a run without
-        arguments on the command line, and first passes of loops, are assumed.
+        `given` are values of scalar parameters of the kernel, by name, and `block` is a given one.
+        If `assuming`, a run without arguments on the command line, and first passes of loops, are
+        assumed.
 
         A launch in a function that several calls reach is there several times.
         """
@@ -127,7 +130,7 @@ class HostCode:
             function = self.unit.function_at(call.place)
             for frame in self.calls.frames(function):
                 assumed = set[Assumption]() if assuming else None
-                reading = _Reading(self.unit, self, call, frame, given or {}, assumed)
+                reading = _Reading(self.unit, self, call, frame, given or {}, block, assumed)
                 launch = reading.launch
                 in_words = sorted({one.words for one in assumed or ()})
                 found.append(replace(launch, assumed=tuple(in_words)))
@@ -166,6 +169,7 @@ class _Reading:
     call: HostCall
     frame: Frame
     given: Mapping[str, Number]
+    block: Extent | None
     assumed: set[Assumption] | None
 
     @property
@@ -216,23 +220,48 @@ class _Reading:
 
     @cached_property
     def _evaluator(self) -> Evaluator:
-        """Evaluator that knows the variables behind the scalars that the user gives."""
-        found: dict[tuple[HostVariable, str], Number] = {}
+        """Evaluator that knows the variables behind what the user gives."""
+        found: dict[tuple[HostVariable, str], Value] = {}
         names = self._definition.parameter_names if self._definition else []
         for name, argument in zip(names, self._arguments, strict=False):
-            if name is None or name not in self.given:
-                continue
-            node, place, frame = argument, self.call.place, self.frame
-            for _ in range(MOST_CALLERS):
-                base, path = path_of(uncast(node))
-                variable = self.unit.variable(text_of(base), place)
-                if variable is None:
-                    break
-                found[variable, path] = self.given[name]
-                if variable.name not in frame.arguments or path:
-                    break
-                node, place, frame = frame.arguments[variable.name]
+            if name is not None and name in self.given:
+                self._bind(argument, self.call.place, self.given[name], found)
+        if self.block is not None:
+            _, *written = without_comments(self.call.launch)
+            for node in written[:1]:
+                self._bind_block(node, self.block, found)
         return Evaluator(unit=self.unit, given=found, assumed=self.assumed)
+
+    def _bind(
+        self, node: Node, place: Place, value: Value, found: dict[tuple[HostVariable, str], Value]
+    ) -> None:
+        """Note the value of a variable, and of those of the callers that it is given as."""
+        frame = self.frame
+        for _ in range(MOST_CALLERS):
+            base, path = path_of(uncast(node))
+            variable = self.unit.variable(text_of(base), place)
+            if variable is None:
+                return
+            found[variable, path] = value
+            if variable.name not in frame.arguments or path:
+                return
+            node, place, frame = frame.arguments[variable.name]
+
+    def _bind_block(
+        self, node: Node, block: Extent, found: dict[tuple[HostVariable, str], Value]
+    ) -> None:
+        """Note what a given block says of the variables that make it."""
+        place, sizes = self.call.place, [Number(size, "u32") for size in block]
+        variable = self.unit.variable(text_of(uncast(node)), place)
+        if variable is not None and variable.type_text in ("dim3", "const dim3"):
+            self._bind(node, place, Dim3(*sizes), found)
+            for name, size in zip("xyz", sizes, strict=True):
+                found[variable, f".{name}"] = size
+            node, place = variable.declarator, variable.place
+        elif variable is not None and block[1:] == (1, 1):
+            self._bind(node, place, sizes[0], found)
+        for component, size in zip(components_of(node), sizes, strict=False):
+            self._bind(component, place, size, found)
 
     def _extent(self, node: Node) -> Extent | None:
         try:

@@ -17,6 +17,7 @@ from toolkit.launch.host_nodes import (
     name_of_declarator,
     text_of,
     uncast,
+    without_comments,
 )
 from toolkit.launch.host_numbers import (
     ONE,
@@ -33,7 +34,8 @@ from toolkit.launch.host_numbers import (
     promoted,
 )
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import Assumption, Place
+from toolkit.launch.host_unit import Assumption, HostVariable, Place
+from toolkit.machine_code.source_tree import walk
 
 if TYPE_CHECKING:
     from toolkit.launch.host_values import Evaluator
@@ -223,6 +225,55 @@ def _assignment(evaluator: Evaluator, node: Node, place: Place, frame: Frame, de
     return evaluator.value(value, place, frame, depth)
 
 
+def _element(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+    """Value of an element of an array that is declared with its values and only read."""
+    array, listed = (node.child_by_field_name(x) for x in ("argument", "indices"))
+    indices = without_comments(listed)
+    variable = evaluator.unit.variable(text_of(array), place)
+    if variable is None or len(indices) != 1 or variable.declarator.type != "init_declarator":
+        raise UnknownValueError
+    kind = evaluator.types.kind(variable.type_text, frame)
+    values = variable.declarator.child_by_field_name("value")
+    if values is None or values.type != "initializer_list" or kind in (None, "dim3"):
+        raise UnknownValueError
+    if not _is_only_read(evaluator, variable):
+        raise UnknownValueError
+    elements = without_comments(values)
+    at = int(evaluator.number(indices[0], place, frame, depth).value)
+    if not 0 <= at < len(elements):
+        raise UnknownValueError
+    return converted(evaluator.number(elements[at], variable.place, frame, depth), str(kind))
+
+
+def _is_only_read(evaluator: Evaluator, array: HostVariable) -> bool:
+    """True if an array is constant, or local and only its elements are read."""
+    before, _, after = text_of(array.declaration).partition(array.name)
+    if "const" in before.split() and "[" in after.partition("=")[0]:
+        return True
+    function = evaluator.unit.function_at(array.place)
+    if function is None:
+        return False
+    named = [one for one in walk(function.node) if text_of(one) == array.name]
+    return all(_is_read(one) for one in named if one.type == "identifier")
+
+
+def _is_read(name: Node) -> bool:
+    """True for `x[i]` that is not written, for `sizeof x`, and for the declaration `x[2]`."""
+    outer = name.parent
+    while outer is not None and outer.type == "parenthesized_expression":
+        outer = outer.parent
+    if outer is None or outer.type in ("array_declarator", "sizeof_expression"):
+        return outer is not None
+    if outer.type != "subscript_expression" or outer.child_by_field_name("argument") != name:
+        return False
+    around = outer.parent
+    is_written = around is not None and (
+        around.type in ("update_expression", "pointer_expression", "subscript_expression")
+        or (around.type == "assignment_expression" and around.child_by_field_name("left") == outer)
+    )
+    return not is_written
+
+
 def _only(
     evaluator: Evaluator, arguments: list[Node], place: Place, frame: Frame, depth: int
 ) -> Value:
@@ -309,4 +360,5 @@ HANDLERS: dict[str, Handler] = {
     "field_expression": _member,
     "assignment_expression": _assignment,
     "call_expression": _call,
+    "subscript_expression": _element,
 }

@@ -89,6 +89,17 @@ def constructor_arguments(declarator: Node) -> list[Node] | None:
     return found or None
 
 
+def components_of(node: Node) -> list[Node]:
+    """Expressions of the components of a dim3: of `dim3(x, y)`, or of what declares it."""
+    if node.type == "function_declarator":
+        return constructor_arguments(node) or []
+    value = node.child_by_field_name("value") if node.type == "init_declarator" else node
+    if value is None or value.type in ("argument_list", "initializer_list"):
+        return without_comments(value)
+    is_dim3 = text_of(value.child_by_field_name("function")) == "dim3"
+    return call_arguments(value) if is_dim3 else []
+
+
 def call_arguments(call: Node) -> list[Node]:
     """Arguments of a call, in order; none where directives stand among them."""
     found = without_comments(call.child_by_field_name("arguments"))

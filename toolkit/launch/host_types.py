@@ -85,7 +85,8 @@ class Types:
     def meaning(self, name: str) -> str | None:
         """Return the text that a typedef, an alias or a macro stands for."""
         if name in self.unit.types and self.unit.types[name] != name:
-            return self.unit.types[name]
+            meant = self.unit.types[name]
+            return None if "{" in meant else meant  # a struct that a typedef names
         macro = self.unit.macros.get(name)
         return macro.body if macro is not None and macro.parameters is None else None
 

@@ -55,7 +55,7 @@ class Evaluator:
     """
 
     unit: HostUnit
-    given: Mapping[tuple[HostVariable, str], Number] = field(default_factory=dict)
+    given: Mapping[tuple[HostVariable, str], Value] = field(default_factory=dict)
     assumed: set[Assumption] | None = None
     conditions: dict[tuple[int, int, int, Frame], tuple[bool | None, frozenset[Assumption]]] = (
         field(default_factory=dict)

@@ -67,7 +67,8 @@ class Proposed:
         where = f"line {host.line}" + (f" of {host.file}" if host.file != file else "")
         found = [f"launched as in {where}: {', '.join(self.facts)}"]
         if host.assumed:
-            found.append(f"assumed {words.listing(host.assumed)}: -a NAME=VALUE takes other values")
+            other = "options such as -b and -a NAME=VALUE take other values"
+            found.append(f"assumed {words.listing(host.assumed)}: {other}")
         if self.others:
             lines = words.listing([str(one) for one in self.others])
             found.append(f"it is launched in line {lines} too: --launch LINE takes another")

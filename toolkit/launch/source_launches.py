@@ -21,7 +21,8 @@ from toolkit.launch.proposed import Proposal, Proposed, Size, extent_text
 from toolkit.machine_code.kernel_names import TEMPLATES, numbered, same_kernel
 from toolkit.machine_code.signature import Declared, kernel_names, signature, unqualified
 
-ANY_VALUE = 1024  # of a scalar that is not known yet, to see what follows from it
+# Of a scalar and a block that are not known yet, to see what follows from them
+ANY_VALUE, ANY_BLOCK = 1024, (256, 1, 1)
 _KINDS = {"int": "i", "uint": "u", "float": "f"}
 
 
@@ -193,7 +194,8 @@ class SourceLaunches:
             return min(found, key=_open, default=None)
 
         name = unqualified(kernel) if kernel else None
-        strictly = self.code.launches(values, name) if values else self.launches
+        is_given = bool(values) or block is not None
+        strictly = self.code.launches(values, name, block=block) if is_given else self.launches
         own = self._of_kernel(strictly, kernel, line)
         best = best_of(own)
         if best is None:
@@ -201,13 +203,13 @@ class SourceLaunches:
             is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
             return replace(one, is_left_out=is_left_out)
         if best.is_open(best.guessable):
-            assuming = self.code.launches(values, name, assuming=True)
+            assuming = self.code.launches(values, name, block=block, assuming=True)
             known = best_of(self._of_kernel(assuming, kernel, line))
             if known is not None and not known.is_open(known.guessable):
                 best = known
         assert best.launch is not None, "each has one"
         others = sorted({one.line for one in own} - {best.launch.line})
-        return _with_implied(best, self.code, values, others)
+        return _with_implied(best, self.code, values, block, others)
 
     def _of_kernel(
         self, launches: Sequence[HostLaunch], kernel: str | None, line: int | None
@@ -332,9 +334,13 @@ def _open(one: Proposed) -> int:
 
 
 def _with_implied(
-    best: Proposed, code: HostCode, values: Mapping[str, Number], others: Sequence[int]
+    best: Proposed,
+    code: HostCode,
+    values: Mapping[str, Number],
+    block: Extent | None,
+    others: Sequence[int],
 ) -> Proposed:
-    """The proposal, with what would be known if the missing scalars were."""
+    """The proposal, with what would be known if the missing scalars and the block were."""
     declared, launch = best.declared or (), best.launch
     assert launch is not None, "it is of host code"
     tried = dict(values)
@@ -342,19 +348,25 @@ def _with_implied(
         one = declared[position]
         if not one.pointer and one.dtype is not None and one.name:
             tried[one.name] = Number(ANY_VALUE, _kind_named(one.dtype))
-    implied = set[int | str]()
-    if len(tried) > len(values):
-        place = launch.file, launch.line
-        for then in (x for x in code.launches(tried, launch.kernel) if (x.file, x.line) == place):
-            implied |= {"grid"} if then.grid is not None else set()
-            implied |= {"block"} if then.block is not None else set()
-            implied |= {"shared"} if then.shared_bytes is not None else set()
+    place = launch.file, launch.line
+
+    def implied_by(values: Mapping[str, Number], block: Extent | None) -> set[int | str]:
+        implied = set[int | str]()
+        found = code.launches(values, launch.kernel, block=block)
+        for then in (one for one in found if (one.file, one.line) == place):
+            facts = {"grid": then.grid, "block": then.block, "shared": then.shared_bytes}
+            implied |= {name for name, fact in facts.items() if fact is not None}
             implied |= {
                 position
                 for position in best.missing
                 if declared[position].pointer
                 and _proposal(then, position, declared[position]) is not None
             }
+        return implied
+
+    implied = implied_by(tried, block) if len(tried) > len(values) else set()
+    if best.block is None and "block" not in implied:
+        implied |= implied_by(tried, ANY_BLOCK) - {"block"}
     return replace(best, implied=frozenset(implied), others=tuple(others))
 
 

@@ -103,7 +103,9 @@ def start_compiler() -> None:
 def _awaited(asked: Future[tuple[Any, ...] | None], name: str) -> tuple[Any, ...] | None:
     with suppress(TimeoutError):
         return asked.result(timeout=NOTICE_S)
-    _log.warning("note: %s takes long to compile: it is stopped after %g s", name, LIMIT_S)
+    if name not in _told:  # it is compiled again for each remedy
+        _told.add(name)
+        _log.warning("note: compiling %s takes long: it is stopped if it takes %g s", name, LIMIT_S)
     return asked.result(timeout=LIMIT_S - NOTICE_S)
 
 
@@ -152,6 +154,7 @@ class _Child:
 # By process: forks do not share them.
 _all: dict[int, list[_Child]] = {}
 _idle: dict[int, list[_Child]] = {}
+_told: set[str] = set()  # names of sources that take long
 
 
 def stop_idle_compilers() -> None:

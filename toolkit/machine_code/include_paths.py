@@ -35,6 +35,7 @@ _WHEEL, _ONE_OF_ITS_FILES = "nvidia-cuda-runtime", "cuda_fp16.h"
 _OF_CUDA = re.compile(
     r"cuda|nv/|cub/|thrust/|cooperative_groups|curand|device_|mma\.|sm_|vector_|builtin_types"
 )
+_OF_ANOTHER_WHEEL = re.compile(r"(?:cuda|nv|cub|thrust)/|curand")  # than that of cuda_fp16.h
 # Headers without device code: of C and C++, of POSIX, and of libraries for hosts.
 _OF_THE_HOST = re.compile(
     r"[a-z_]+|ciso646|c?(?:algorithm|bits|complex|ctype|errno|fcntl|fenv|getopt|inttypes|locale|malloc|memory"
@@ -42,6 +43,7 @@ _OF_THE_HOST = re.compile(
     r"|immintrin|emmintrin|xmmintrin|nvtx3?|nvToolsExt|nvml|gl\w*|png|zlib|dirent|sched|semaphore"
     r"|direct|io|conio|process)\.h"
     r"|(?:sys|bits|GL|GLFW|arpa|netinet|linux|nvtx3|torch|ATen|c10|boost|Eigen|opencv2?|experimental)/.*"
+    r"|cuda(?:_gl|_egl|_vdpau|_d3d\d+)_interop\.h|cuda(?:GL|EGL|VDPAU|D3D\d+)\.h"
     r"|helper_(?!math)\w+\.h(?:pp)?|exception\.h|timer\.h|cu(?:blas|fft|sparse|solver|rand|dnn)\w*(?<!_kernel)\.h"
 )
 _UNRESOLVED = re.compile(r"Unresolved extern (?:function|variable) '(\w+)'")
@@ -177,7 +179,8 @@ def explained_missing(header: str) -> str:
     >>> explained_missing("tile.cuh")
     'there is no tile.cuh beside the source: name its folder: --option -IFOLDER'
     """
-    if _OF_CUDA.match(header):
+    lacks_cuda = not in_folders_of_cuda(_ONE_OF_ITS_FILES)
+    if _OF_CUDA.match(header) and (lacks_cuda or _OF_ANOTHER_WHEEL.match(header)):
         remedy = CURAND_REMEDY if header.startswith("curand") else REMEDY
         return f"{header} of CUDA is not installed: {remedy}"
     return f"there is no {header} beside the source: name its folder: --option -IFOLDER"

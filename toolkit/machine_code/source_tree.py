@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -96,9 +96,7 @@ class KernelSource:
     def shared_arrays(self) -> dict[str, SharedArray]:
         """Arrays in shared memory with all of their extents, by name."""
         found = {}
-        for declaration in walk(self.root):
-            if declaration.type != "declaration":
-                continue
+        for declaration in _visible(self.root, self.kernel, ("declaration",)):
             words = {self.written(one) for one in declaration.children}
             kind = declaration.child_by_field_name("type")
             if "__shared__" not in words or kind is None:
@@ -201,10 +199,10 @@ class KernelSource:
     def constants(self) -> dict[str, NamedNumber]:
         """Names that stand for one number each: macros, and constants of integers."""
         found = dict[str, NamedNumber]()
-        for one in walk(self.root):
+        for one in _visible(self.root, self.kernel, ("preproc_def", "init_declarator")):
             if one.type == "preproc_def":
                 name, value = one.child_by_field_name("name"), one.child_by_field_name("value")
-            elif one.type == "init_declarator" and self._is_constant(one):
+            elif self._is_constant(one):
                 name, value = (
                     one.child_by_field_name("declarator"),
                     one.child_by_field_name("value"),
@@ -286,6 +284,25 @@ def walk(node: Node) -> Iterator[Node]:
         one = pending.pop()
         yield one
         pending.extend(reversed(one.children))
+
+
+def _visible(root: Node, kernel: Node, kinds: Sequence[str]) -> list[Node]:
+    """Nodes of these kinds outside of functions, then those in the kernel, which hide them.
+
+    A macro is visible wherever it is defined.
+    """
+    found = [(one, _function_around(one)) for one in walk(root) if one.type in kinds]
+    outside = [one for one, function in found if function is None]
+    return outside + [one for one, function in found if function == kernel]
+
+
+def _function_around(node: Node) -> Node | None:
+    """The function whose names a declaration joins; None for all, as of a macro."""
+    if node.type == "preproc_def":
+        return None
+    while (outer := node.parent) is not None and outer.type != "function_definition":
+        node = outer
+    return outer
 
 
 def line_of(node: Node) -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 
 from analysis.geometry import WARP_SIZE
 from analysis.records.counters import InstructionCounts
+from analysis.timing.costs import OF_INTEGERS
 from analysis.timing.effects import is_of_one_thread
-from analysis.timing.predicted import ALIKE, WAITS, Effect
+from analysis.timing.predicted import ALIKE, WAITS, Cost, Effect
 from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 
 MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
@@ -199,6 +200,10 @@ ADVICE: Mapping[Effect, Rule] = {
         lambda one: one.space == "local",
     ),
     Effect.IDLE_SMS: _idle,
+    Effect.BLOCK_START: _said(
+        "give each block more work: start blocks of more threads, or let each thread compute "
+        "several elements",
+    ),
     Effect.ONE_THREAD: _said(
         "let the threads of a warp share what a single one computes, or compute it before others "
         "wait for it",
@@ -272,6 +277,14 @@ def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
             said.add(advice.text)
             yield replace(
                 advice,
-                most_s=min(advice.most_s, max(cost.most_s, cost.together_s)),
+                most_s=min(advice.most_s, max(cost.most_s, cost.together_s) + _beside(cost, costs)),
                 worth_s=min(advice.most_s, cost.worth_s),
             )
+
+
+def _beside(cost: Cost, costs: Sequence[Cost]) -> float:
+    """Time on the FP32 pipe that advice on other instructions saves too: that of integers."""
+    if cost.effect != Effect.OTHER_INSTRUCTIONS:
+        return 0.0
+    pipes = (one for one in costs if one.effect == Effect.FP32_PIPE)
+    return sum(one.time_s for one in pipes if one.detail == OF_INTEGERS)

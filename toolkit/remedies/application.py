@@ -13,7 +13,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.result import Remedies
 from toolkit.remedies.search import diff_of, error_of
-from toolkit.remedies.verification import Pages, compared, pages_of
+from toolkit.remedies.verification import Written, compared, written_by_all
 
 Advance = Callable[[int, int], None]
 
@@ -57,7 +57,7 @@ def applied(
     before = _written(launch, launch.compiled(), advance, announce)
     after = _written(changed, changed.compiled(), advance, announce)
     blocks = prod(launch.grid)
-    found = compared(before, after, blocks, blocks)
+    found = compared(before, after, edit, blocks, blocks)
     if not (found.is_equal or (edit.may_round and rounding and found.is_rounding)):
         add = ": add --rounding" if edit.may_round and found.is_rounding else ""
         raise InputError(
@@ -87,7 +87,7 @@ def _remedy(remedies: Remedies, number: int) -> Remedy:
 
 def _written(
     launch: KernelLaunch, kernel: Kernel, advance: Advance | None, announce: Announce | None
-) -> tuple[Pages, ...]:
+) -> Written:
     """Return what all blocks of a launch write."""
     simulator = Simulator(
         arch=launch.arch,
@@ -98,4 +98,4 @@ def _written(
         setup=launch.setup,
     )
     execution = simulator.run(kernel, launch.geometry, launch.arguments)
-    return pages_of(launch, kernel, execution)
+    return written_by_all(launch, kernel, execution)

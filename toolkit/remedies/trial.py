@@ -14,8 +14,8 @@ from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.verification import (
     MOST_INSTRUCTIONS,
     OutputComparison,
-    Pages,
     Ranges,
+    Written,
     compared,
     compared_blocks,
     same_work,
@@ -51,7 +51,7 @@ class Trials:
     launch: KernelLaunch
     kernel: Kernel
     execution: Execution
-    _written: dict[Ranges, tuple[Pages, ...]] = field(default_factory=dict)
+    _written: dict[Ranges, Written] = field(default_factory=dict)
 
     def compared(self, edit: Edit, changed: KernelLaunch, kernel: Kernel) -> OutputComparison:
         """Raises UnavailableError if that takes too long."""
@@ -67,7 +67,8 @@ class Trials:
         if before not in self._written:
             self._written[before] = written_by(launch, self.kernel, before)
         blocks, of = sum(map(len, before)), prod(launch.grid)
-        return compared(self._written[before], written_by(changed, kernel, after), blocks, of)
+        written = written_by(changed, kernel, after)
+        return compared(self._written[before], written, edit, blocks, of)
 
     def tried(self, edit: Edit, kernel: Kernel) -> Trial:
         """The trial of an edit, whose machine code is `kernel`.

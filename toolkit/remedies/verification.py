@@ -11,17 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import LaunchError, UnavailableError
+from analysis.records.counters import InstructionCounts
 from toolkit.execution.simulator import prepared
 from toolkit.launch.element_types import epsilon, is_real, parts
 from toolkit.launch.launch import Execution, buffer_labels, buffers_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.variable_names import is_of_user
+from toolkit.remedies.edit import Edit
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.module_variables import outputs_of
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.space import PAGE_BYTES, Buffer
+from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import addresses_of
 
 # Warp instructions that the compared blocks of one version execute: about 0.2 s of one core.
@@ -50,6 +53,17 @@ class Pages:
     def page(self, number: int) -> NDArray[np.uint8]:
         start = number * PAGE_BYTES
         return self.written.get(number, self.content[start : start + PAGE_BYTES])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What blocks wrote. `stored_bytes`: of their plain stores to global memory.
+
+    The number shows stores of values that memory held before, which pages do not.
+    """
+
+    pages: tuple[Pages, ...]
+    stored_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +129,7 @@ def _threads_of_unit(before: KernelLaunch, after: KernelLaunch) -> int:
     return lcm(prod(before.block), prod(after.block))
 
 
-def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pages, ...]:
+def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> Written:
     """Return what some blocks write. Raises as `simulate` does.
 
     Raises UnavailableError if they wait for blocks that are not among them, or execute very many
@@ -129,7 +143,7 @@ def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pa
         raise UnavailableError("blocks wait for each other, and not all of them are compared")
     most = min(PATIENCE * MOST_INSTRUCTIONS, launch.max_instructions)
     try:
-        run_blocks(bound, list(blocks), max_instructions=most)
+        runs = run_blocks(bound, list(blocks), max_instructions=most)
     except FaultError as error:
         raise LaunchError(describe(error.fault, translated, bound)) from None
     labels, arrays = buffer_labels(launch.arguments, kernel.declared), buffers_of(launch.arguments)
@@ -145,7 +159,16 @@ def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pa
             values = outputs_of(kernel, {symbol: buffer.data}, launch.setup.symbols)
             (array,) = values.values()
             found.append(_pages_of_buffer(buffer, buffer.name, array.dtype, array.shape))
-    return tuple(found)
+    stored = sum(_stored_bytes(instruction_counts(translated, run.counts)) for run in runs)
+    return Written(pages=tuple(found), stored_bytes=stored)
+
+
+def _stored_bytes(instructions: Sequence[InstructionCounts]) -> int:
+    return sum(
+        one.predicated * one.bytes_per_lane
+        for one in instructions
+        if (one.space, one.action) == ("global", "store")
+    )
 
 
 def _pages_of_buffer(
@@ -165,8 +188,8 @@ def _pages_of_buffer(
     )
 
 
-def pages_of(launch: KernelLaunch, kernel: Kernel, execution: Execution) -> tuple[Pages, ...]:
-    """All pages of the buffers and of the variables after a launch."""
+def written_by_all(launch: KernelLaunch, kernel: Kernel, execution: Execution) -> Written:
+    """All pages of the buffers and of the variables after a launch of all blocks."""
     labels = buffer_labels(launch.arguments, kernel.declared)
     arrays = zip(buffers_of(launch.arguments), execution.outputs, strict=True)
     outputs = [(labels[position], output) for position, output in arrays]
@@ -184,15 +207,21 @@ def pages_of(launch: KernelLaunch, kernel: Kernel, execution: Execution) -> tupl
                 written={k: content[k * PAGE_BYTES : (k + 1) * PAGE_BYTES] for k in pages},
             )
         )
-    return tuple(found)
+    return Written(pages=tuple(found), stored_bytes=_stored_bytes(execution.instructions))
 
 
-def compared(
-    before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: int
-) -> OutputComparison:
-    """The comparison of what `blocks` blocks wrote."""
+def compared(before: Written, after: Written, edit: Edit, blocks: int, of: int) -> OutputComparison:
+    """The comparison of what `blocks` blocks wrote.
+
+    An edit of the grid or the block must store as many bytes: where blocks write the values that
+    memory held before, missing blocks would not be noticed.
+    """
+    old_bytes, new_bytes = before.stored_bytes, after.stored_bytes
+    if (edit.grid or edit.block) and old_bytes != new_bytes:
+        place = f"{new_bytes:,} bytes stored instead of {old_bytes:,}"
+        return OutputComparison(blocks=blocks, of=of, error=inf, bound=0.0, place=place)
     error, bound, place, is_beyond = 0.0, inf, "", False
-    for old, new in zip(before, after, strict=True):
+    for old, new in _in_both(before.pages, after.pages):
         for page in sorted({*old.written, *new.written}):
             a, b = old.page(page), new.page(page)
             if np.array_equal(a, b):
@@ -202,6 +231,16 @@ def compared(
                 place, is_beyond = _place(old, page, a, b), of_page > of_rounding
             error, bound = max(error, of_page), min(bound, of_rounding)
     return OutputComparison(blocks=blocks, of=of, error=error, bound=bound, place=place)
+
+
+def _in_both(before: Sequence[Pages], after: Sequence[Pages]) -> list[tuple[Pages, Pages]]:
+    """The buffers and variables of both versions.
+
+    A variable that only one version has is left out: a kernel of a header is edited there, and
+    cannot use what the file that includes the header declares.
+    """
+    known = {one.label: one for one in after}
+    return [(one, known[one.label]) for one in before if one.label in known]
 
 
 def _whole_elements(dtype: np.dtype[Any]) -> np.dtype[Any]:

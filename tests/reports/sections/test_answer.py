@@ -7,6 +7,7 @@ import pytest
 from analysis.devices import DEVICES
 from analysis.l2_state import L2State
 from analysis.records.counters import InstructionCounts
+from analysis.timing.costs import OF_INTEGERS
 from analysis.timing.predicted import NAMED, Cost, Effect, LineCost, Predicted, Resource
 from reports.sections.answer import answer
 
@@ -106,6 +107,20 @@ def test_tensor_cores_are_many():
     assert found.cause_sentence == (
         "Waiting at barriers costs 10.0 of 28.0 µs. Tensor cores need 15.0 µs."
     )
+
+
+def test_issue_for_integer_products_is_not_for_fp32_arithmetic():
+    found = predicted({Effect.FP32_PIPE: 20, Effect.OTHER_INSTRUCTIONS: 15, Effect.LAUNCH: 3})
+    pipe, *others = found.costs
+    costs = (replace(pipe, detail=OF_INTEGERS), *others)
+    assert answer("k", replace(found, costs=costs), (), H100, "k.cu").cause_sentence == (
+        "Instruction issue limits it: 35.0 of 38.0 µs; 20.0 of it for integer products."
+    )
+
+
+def test_the_start_of_blocks_is_one_cause():
+    found = of({Effect.BLOCK_START: 112, Effect.DRAM_BANDWIDTH: 35, Effect.LAUNCH: 3})
+    assert found.cause_sentence == "The start of blocks limits it: 112 of 150 µs."
 
 
 def test_the_two_parts_of_issue_are_one_roof():

@@ -59,3 +59,15 @@ def test_a_limiter_that_changes_is_told_after_the_cause():
         "Shared-memory bank conflicts: 13.1 → 0 µs. Limiter: shared memory before, latency after."
     )
     assert cause_sentence(compared) == said
+
+
+def test_the_two_parts_of_issue_move_as_one():
+    causes = (
+        CauseChange(effect=Effect.DRAM_LATENCY, before_s=0.0, after_s=80e-6),
+        CauseChange(effect=Effect.FP32_PIPE, before_s=91e-6, after_s=19e-6),
+        CauseChange(effect=Effect.OTHER_INSTRUCTIONS, before_s=150e-6, after_s=93e-6),
+    )
+    compared = pair(before_us=292, after_us=170, causes=causes)
+    assert cause_sentence(compared) == "Instruction issue: 241 → 112 µs."
+    compared = pair(before_us=292, after_us=170, causes=causes[:2])
+    assert cause_sentence(compared) == "Waiting for DRAM: 0 → 80.0 µs."

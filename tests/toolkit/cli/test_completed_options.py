@@ -101,7 +101,8 @@ def test_a_run_without_arguments_is_assumed_where_it_says_all():
     write("default.cu", SCALE.replace("SIZE", "argc > 1 ? atoi(argv[1]) : 300"))
     found = lines(f"simulate default.cu {QUICK}")
     assert any("y f32[300], n = 300" in one for one in found)
-    assumed = "note: assumed a run without arguments (argc = 1): -a NAME=VALUE takes other values"
+    other = "options such as -b and -a NAME=VALUE take other values"
+    assumed = f"note: assumed a run without arguments (argc = 1): {other}"
     assert assumed in found
     assert assumed not in lines(f"simulate default.cu -a n=500 {QUICK}")
 
@@ -260,6 +261,7 @@ def test_a_source_without_a_kernel_says_where_kernels_are():
     Path("src").mkdir()
     write("src/runner.cuh", "void run(int n);\n")
     write("src/runner.cu", f"{ADD}void run(int n) {{ add<<<1, 32>>>(nullptr, n); }}\n")
+    write("src/told.cu", 'int main() { puts("<<<1>>>"); } // add<<<1, 32>>>\n/* add<<< */\n')
     here = "none.cu holds no kernel: its header runner.cuh is in src: --option -Isrc; "
     assert refused("simulate none.cu -k add") == (
         f"{here}src/runner.cu launches add: give that file"

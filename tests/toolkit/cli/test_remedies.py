@@ -70,6 +70,13 @@ def test_a_kernel_in_a_header_is_edited_there():
     assert not Path("main.remedy1.cu").exists()
 
 
+def test_variables_beside_a_header_are_no_hindrance():
+    """The edited header is compiled without the variables of the file that includes it."""
+    write("tile.cuh", TRANSPOSE)
+    write("main.cu", '#include "tile.cuh"\n__device__ int used = 1;\nint main() {}\n')
+    assert "[32 + 1], pads each row" in shown(f"main.cu {LAUNCH}")
+
+
 def test_no_edit_is_made_where_a_header_alone_does_not_compile():
     write("tile.cuh", TRANSPOSE.replace("float *", "VALUE *"))
     write("main.cu", '#define VALUE float\n#include "tile.cuh"\nint main() {}\n')

@@ -6,6 +6,7 @@ from math import fsum
 import numpy as np
 import pytest
 
+from analysis.timing.costs import OF_INTEGERS
 from analysis.timing.predicted import Effect
 from toolkit.execution.simulate import simulate
 
@@ -67,6 +68,26 @@ SINES = """extern "C" __global__ void sines(float *x) {
     float v = x[i];
     for (int k = 0; k < 64; k++) v = __sinf(v) + __expf(v);
     x[i] = v;
+}"""
+REMAINDERS = """extern "C" __global__ void sums(float *x) {
+    __shared__ float part[256];
+    part[threadIdx.x] = x[blockIdx.x * 256 + threadIdx.x];
+    __syncthreads();
+    for (unsigned k = 1; k < blockDim.x; k *= 2) {
+        if (threadIdx.x % (2 * k) == 0) part[threadIdx.x] += part[threadIdx.x + k];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) x[blockIdx.x * 256] = part[0];
+}"""
+POLYNOMIALS = """extern "C" __global__ void polynomials(float *x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, bits = i;
+    float v = x[i], w = v + 1;
+    for (int k = 0; k < 64; k++) {
+        v = v * v + w;
+        w = w * v + v;
+        bits = bits >> 3 ^ i;
+    }
+    x[i] = v + w + bits;
 }"""
 ONE_THREAD = """extern "C" __global__ void recurrence(float *y, const float *x) {
     __shared__ float part[256];
@@ -199,6 +220,14 @@ def test_accidental_fp64_is_at_the_roof_of_conversions():
     assert found.effect in (Effect.FP64_PIPE, Effect.SPECIAL_PIPE)
     assert found.time_s > LAUNCHES["FP64"]().time_s / 2
     assert found.detail == "mostly conversions between FP32 and FP64"
+
+
+@pytest.mark.parametrize(("source", "detail"), [(REMAINDERS, OF_INTEGERS), (POLYNOMIALS, "")])
+def test_integer_products_are_no_fp32_arithmetic(source, detail):
+    """Both take the FP32 pipe."""
+    found = predicted(source, 8448, 256, (8448 * 256,))
+    pipe = next(one for one in found.costs if one.effect == Effect.FP32_PIPE)
+    assert pipe.detail == detail
 
 
 def test_a_roof_of_other_special_functions_names_no_conversions():

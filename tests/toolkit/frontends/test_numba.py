@@ -84,6 +84,13 @@ def test_a_signature_that_compiles_at_once_is_named(tmp_path):
     assert "leave out the signature of @cuda.jit, which compiles at once" in said
 
 
+def test_functions_that_a_kernel_calls_are_compiled_with_no_gpu():
+    x = normal(1000)
+    arguments = [x, np.zeros_like(x)]
+    found = simulate(kernels.half_squares, grid=4, block=256, arguments=arguments)
+    np.testing.assert_allclose(found.outputs[1], x * x / 2, rtol=1e-6)
+
+
 def test_a_mistake_has_its_line():
     said = refusal(
         CompileError, simulate, kernels.mistaken, grid=1, block=32, arguments=[normal(4)]

@@ -108,6 +108,17 @@ def test_what_goes_wrong_is_one_line(script, monkeypatch, text, name, error, sai
     assert said in refusal(error, script_kernel, f"{script(text)}{name}")
 
 
+def test_functions_of_the_host_and_of_the_device_are_no_kernels(script):
+    file = script(
+        "@numba.jit(nopython=True)\ndef edges(): pass\n"
+        "@cuda.jit(device=True)\ndef bin(): pass\n"
+        "@cuda.jit\ndef histogram(): pass\n"
+    )
+    assert refusal(InputError, script_kernel, str(file)).endswith(
+        f"name the kernel: {file}:histogram"
+    )
+
+
 def test_a_name_that_is_not_there_is_suggested(script):
     file = script("from toolkit import CudaText\nkernel = CudaText('')\n")
     said = refusal(UnknownNameError, script_kernel, f"{file}:kernl")

@@ -322,6 +322,52 @@ def test_scalars_that_the_user_gives_are_those_of_host_code():
     assert (found.grid, found.arguments[0].bytes, found.unknown) == ((4, 1, 1), 4000, 0)
 
 
+@pytest.mark.parametrize(
+    ("setup", "written", "block", "grid"),
+    [
+        ("int b = atoi(argv[1]);", "(1000 + b - 1) / b, b", (64, 1, 1), 16),
+        ("int b = atoi(argv[1]); dim3 d(b);", "1024 / b, d", (64, 1, 1), 16),
+        ("dim3 d = dims(); int g = 1024 / d.x;", "g, d", (64, 2, 1), 16),
+        ("int b = atoi(argv[1]);", "1024 / b, dim3(b, 2)", (64, 2, 1), 16),
+        ("int b = 128;", "1024 / b, b", (64, 1, 1), 16),  # what is given wins
+        ("int b = atoi(argv[1]);", "1024 / b, 2 * b", (64, 1, 1), None),
+        ("int b = atoi(argv[1]);", "1024 / b, b", (8, 8, 1), None),  # b is no number of threads
+    ],
+)
+def test_a_given_block_tells_what_follows_from_it(setup, written, block, grid):
+    text = f"{KERNEL}int main(int argc, char **argv) {{ {setup} k<<<{written}>>>(p, 1); }}"
+    (found,) = HostCode(host_unit(text, "my.cu", None, {})).launches(block=block)
+    assert found.grid == (grid and (grid, 1, 1))
+
+
+def test_a_given_block_is_followed_to_the_callers():
+    text = (
+        f"{KERNEL}void run(float *p, int n, int b) {{ k<<<(n + b - 1) / b, b>>>(p, n); }}\n"
+        "int main(int argc, char **argv) { run(p, 1000, atoi(argv[1])); }"
+    )
+    (found,) = HostCode(host_unit(text, "my.cu", None, {})).launches(block=(64, 1, 1))
+    assert found.grid == (16, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("setup", "value", "expected"),
+    [
+        ("const int sizes[] = {32, 64};", "sizes[1]", 64),
+        ("int sizes[2] = {32 /* a warp */, 64};", "sizes[0]", 32),
+        ("int sizes[] = {32, 64};", "sizes[2]", None),
+        ("int sizes[] = {32, 64}; sizes[0] = argc;", "sizes[0]", None),
+        ("int sizes[] = {32, 64}; sizes[0]++;", "sizes[0]", None),
+        ("int sizes[] = {32, 64}; read(&sizes[0]);", "sizes[0]", None),
+        ("int sizes[] = {32, 64}; read(sizes);", "sizes[0]", None),
+        ("int sizes[2] = {32, 64}; int n = sizeof(sizes) / sizeof(int);", "sizes[n - 1]", 64),
+        ("int sizes[] = {argc, 64};", "sizes[0]", None),
+        ("int *sizes = new int[2];", "sizes[0]", None),
+    ],
+)
+def test_an_element_is_one_of_the_values_that_an_array_is_declared_with(setup, value, expected):
+    assert grid(value, setup=setup) == expected
+
+
 def test_dynamic_shared_memory_is_read():
     assert read("k<<<1, 64, 64 * sizeof(float)>>>(p, 0);").shared_bytes == 256
     assert read("k<<<1, 64>>>(p, 0);").shared_bytes == 0

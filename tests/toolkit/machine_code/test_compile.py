@@ -365,10 +365,12 @@ ENDLESS = f"#define M0 x[0] += 1;\n{DOUBLING}__global__ void k(float *x) {{ M27 
 def test_a_compilation_that_does_not_end_is_stopped_after_a_note(monkeypatch, caplog):
     monkeypatch.setattr(compiler_process, "NOTICE_S", 0.1)
     monkeypatch.setattr(compiler_process, "LIMIT_S", 0.5)
-    assert refusal(CompileError, compiled, ENDLESS, "k").startswith(
-        "my.cu did not compile within 0.5 s, and the compiler was"
-    )
-    assert caplog.messages == ["note: my.cu takes long to compile: it is stopped after 0.5 s"]
+    monkeypatch.setattr(compiler_process, "_told", set())
+    for _ in range(2):  # the note comes once
+        assert refusal(CompileError, compiled, ENDLESS, "k").startswith(
+            "my.cu did not compile within 0.5 s, and the compiler was"
+        )
+    assert caplog.messages == ["note: compiling my.cu takes long: it is stopped if it takes 0.5 s"]
     monkeypatch.setattr(compiler_process, "LIMIT_S", 60)
     assert compiled(PLAIN, "plain").symbol == "plain"
 

@@ -167,6 +167,14 @@ def test_headers_of_cuda_are_found_or_their_wheel_is_named(monkeypatch, tmp_path
     assert compile_cubin(source, name="my.cu", kernel="k", arch="sm_86")
 
 
+def test_a_header_of_the_user_may_begin_like_one_of_cuda():
+    source = '#include "cudacommon.h"\n__global__ void k(int *x) { *x = common(); }'
+    assert refused(source) == (
+        "my.cu, line 1: there is no cudacommon.h beside the source: name its folder: "
+        "--option -IFOLDER"
+    )
+
+
 def toolkit_in(folder):
     """The folder of headers of a CUDA toolkit."""
     include = folder / "include"

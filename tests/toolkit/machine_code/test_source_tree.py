@@ -55,3 +55,22 @@ def test_pointers_are_known(source):
 def test_of_two_kernels_of_one_name_none_is_edited():
     twice = "__global__ void k(int *x) {}\n__global__ void k(float *x) {}\n"
     assert parsed(twice, "k", {}) is None
+
+
+def test_names_of_other_kernels_are_others():
+    kernel = (
+        "__global__ void NAME() {\n"
+        "    const int rows = ROWS;\n    __shared__ float tile[rows][COLUMNS];\n}\n"
+    )
+    texts = [
+        kernel.replace("NAME", name).replace("ROWS", rows).replace("COLUMNS", columns)
+        for name, rows, columns in (("first", "8", "16"), ("second", "32", "64"))
+    ]
+    text = (
+        "const int rows = 2;\n#define WIDE 4\n" + "".join(texts) + "void f() {\n#define TALL 5\n}"
+    )
+    source = parsed(text, "first", {})
+    array = source.shared_arrays["tile"]
+    assert [source.number(one) for one in array.extents] == [8, 16]
+    assert array.line == 5
+    assert (source.constants["WIDE"].value, source.constants["TALL"].value) == (4, 5)

@@ -25,7 +25,7 @@ from tests.toolkit.remedies.launches import (
     N,
     buffers,
 )
-from toolkit import find_remedies
+from toolkit import find_remedies, simulate
 from toolkit.machine_code.source_tree import parsed
 from toolkit.remedies.find import remedies_of
 from toolkit.remedies.kernel_launch import KernelLaunch
@@ -147,6 +147,33 @@ def test_blocks_of_one_warp_grow():
     assert size in (128, 256, 512)
     assert size * blocks == N * N
     assert first.compared == "32,768 of 32,768 blocks compared: equal bit for bit"
+
+
+def test_larger_blocks_are_refused_where_each_block_has_a_result():
+    """Half as many blocks leave results out. All are 0, as memory was."""
+    source = """#define THREADS 32
+__global__ void sums(float *out, const float *in) {
+    float v = in[blockIdx.x * THREADS + threadIdx.x] * 0.0f;
+    for (int k = 16; k > 0; k /= 2)
+        v += __shfl_down_sync(~0u, v, k);
+    if (threadIdx.x == 0)
+        out[blockIdx.x] = v;
+}
+"""
+    arguments = [np.zeros(1 << 15, np.float32), np.ones(1 << 20, np.float32)]
+    found = find_remedies(source, grid=1 << 15, block=32, arguments=arguments, device=DEVICE)
+    assert not [one for one in found if one.arguments]
+
+
+def test_small_blocks_of_a_fixed_size_are_to_have_more_work():
+    source = """__global__ void copy(float *out, const float *in, int n) {
+    int at = (blockIdx.y * 8 + threadIdx.y) * n + blockIdx.x * 8 + threadIdx.x;
+    out[at] = in[at];
+}
+"""
+    (first, *_) = remedies(source, np.int32(N), grid=(N // 8, N // 8), block=(8, 8))
+    assert first.effect == Effect.BLOCK_START
+    assert first.title.startswith("give each block more work: start blocks of more threads")
 
 
 def test_axes_of_threads_are_exchanged():
@@ -409,6 +436,27 @@ extern "C" __global__ void quotients(U *out, const U *in, U n) {{
     found = find_remedies(source, grid=1056, block=256, arguments=arguments, device=DEVICE, seed=1)
     said = [one for one in found if one.title.startswith("divide fewer integers")]
     assert [one.lines for one in said] == [(5,)] * is_said
+
+
+def test_integers_that_are_divided_take_the_fp32_pipe_too():
+    """Its products are saved as well: the most is more than the other instructions cost."""
+    source = """__global__ void sums(float *x) {
+    __shared__ float part[256];
+    part[threadIdx.x] = x[blockIdx.x * 256 + threadIdx.x];
+    __syncthreads();
+    for (unsigned k = 1; k < blockDim.x; k *= 2) {
+        if (threadIdx.x % (2 * k) == 0) part[threadIdx.x] += part[threadIdx.x + k];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) x[blockIdx.x * 256] = part[0];
+}"""
+    text = {True: source, False: source.replace("% (2 * k)", "& (2 * k - 1)")}
+    arguments = [np.ones(8448 * 256, np.float32)]
+    launch = {"grid": 8448, "block": 256, "arguments": arguments, "device": DEVICE, "seed": 1}
+    first, *_ = find_remedies(text[True], **launch)
+    assert first.title.startswith("divide fewer integers")
+    after = simulate(text[False], **launch).predicted
+    assert first.before_s - after.time_s <= first.most_s < first.before_s
 
 
 INLINED = """__device__ float sum_of(const float *row, int n) {

@@ -1,23 +1,31 @@
 """Comparison of written bytes: equal, rounding, or a first different element."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
-from toolkit.remedies.verification import Pages, compared
+from analysis.timing.predicted import Effect
+from toolkit.remedies.edit import Edit
+from toolkit.remedies.verification import Pages, Written, compared
+
+EDIT = Edit(effect=Effect.BLOCK_START, lines=(), title="")
 
 
-def pages(values):
+def written(values, label="argument 0 `x`", stored_bytes=0):
     content = np.asarray(values)
-    return Pages(
-        label="argument 0 `x`",
+    pages = Pages(
+        label=label,
         dtype=content.dtype,
         shape=content.shape,
         content=content.reshape(-1).view(np.uint8),
         written={0: content.reshape(-1).view(np.uint8)},
     )
+    return Written(pages=(pages,), stored_bytes=stored_bytes)
 
 
 def compare(before, after):
-    return compared([pages(before)], [pages(after)], 4, 8)
+    return compared(written(before), written(after), EDIT, 4, 8)
 
 
 def test_equal_bytes_are_equal():
@@ -59,3 +67,26 @@ def test_a_zero_with_another_sign_is_a_difference_of_0():
 def test_infinity_is_no_rounding():
     found = compare(np.array([1.0]), np.array([np.inf]))
     assert not found.is_rounding
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"block": (256, 1, 1)}, "16 bytes stored instead of 32"),
+        ({"grid": (1056, 1, 1)}, "16 bytes stored instead of 32"),
+        ({}, ""),  # a compiler may leave out stores that later ones replace
+    ],
+)
+def test_another_launch_stores_as_many_bytes(changes, place):
+    """Of blocks that write what memory held, equal pages do not show that none is missing."""
+    before, after = (written(np.zeros(8), stored_bytes=size) for size in (32, 16))
+    found = compared(before, after, replace(EDIT, **changes), 8, 8)
+    assert found.place == place
+    assert found.is_rounding is False
+
+
+def test_variables_of_one_version_alone_are_left_out():
+    both, more = written(np.zeros(8)), written(np.ones(8), "variable `count`")
+    before = Written(pages=(*both.pages, *more.pages), stored_bytes=0)
+    assert compared(before, both, EDIT, 8, 8).is_equal
+    assert compared(both, before, EDIT, 8, 8).is_equal

@@ -1,6 +1,6 @@
 """Kernels of Numba: `python -m toolkit simulate of_numba.py:saxpy -g 40 -b 256 -a f32=2 ...`."""
 
-from numba import cuda, float32
+from numba import cuda, float32, jit
 
 
 @cuda.jit
@@ -47,3 +47,20 @@ def scale(x, factor):
 @cuda.jit
 def mistaken(x):
     x[0] = nothing  # noqa: F821
+
+
+@cuda.jit(device=True)
+def squared(x):
+    return x * x
+
+
+@jit(nopython=True)  # of the host, too
+def halved(x):
+    return x / 2
+
+
+@cuda.jit
+def half_squares(x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] = halved(squared(x[i]))
