@@ -54,8 +54,16 @@ from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.variable_names import variable_name
 from toolkit.sass.bound_launch import BoundLaunch
-from toolkit.sass.faults import describe, describe_unaccessed, describe_unwritten
-from toolkit.sass.machine import DEADLOCK, FaultError, Run, run_blocks
+from toolkit.sass.core.binding import Fault
+from toolkit.sass.faults import describe, describe_left, describe_unaccessed, describe_unwritten
+from toolkit.sass.machine import (
+    DEADLOCK,
+    OUT_OF_BOUNDS,
+    SPACES,
+    FaultError,
+    Run,
+    run_blocks,
+)
 from toolkit.sass.module_variables import describe_unset, outputs_of
 from toolkit.sass.printed import joined_records, text_of
 from toolkit.sass.regions import Flow, Regions
@@ -84,6 +92,7 @@ class Simulator:
     `explanation`: what predictions say that the time is spent on. `sums_decide`: False if the
     caller knows that no branch or address depends on sums of products, although they go through
     memory that the kernel reads. They are not computed then, if outputs are not asked for.
+    `allow_out_of_bounds`: go on where accesses are beyond all arrays, if outputs are not asked for.
     """
 
     arch: str | None = None
@@ -101,6 +110,7 @@ class Simulator:
     sums_decide: bool = True
     setup: LaunchSetup = PLAIN
     l2: L2State = DEFAULT_L2
+    allow_out_of_bounds: bool = False
 
     def __post_init__(self) -> None:
         check_limits(self.blocks, self.max_instructions, self.workers)
@@ -132,7 +142,7 @@ class Simulator:
         selection = self._selection(translated, bound, arguments)
         started = time.perf_counter()
         try:
-            counted = self._counted(cubin, bound, selection)
+            counted, left = self._counted(cubin, bound, selection)
         except FaultError as error:
             failed = LaunchError(describe(error.fault, translated, bound))
             failed.printed = error.printed
@@ -161,6 +171,9 @@ class Simulator:
         execution = replace(
             execution,
             device=self.device,
+            uncertainty=". ".join(
+                filter(None, [*describe_left(left, translated, bound), execution.uncertainty])
+            ),
             printed=text_of(printed),
             symbols=self._symbols(cubin, bound) if self.outputs else {},
         )
@@ -183,17 +196,33 @@ class Simulator:
 
     def _counted(
         self, cubin: Kernel, bound: BoundLaunch, selection: BlockSelection
-    ) -> RecordedCounts:
-        """Counts of a launch. If its outputs are not wanted, loops that poll in vain end."""
-        try:
-            return self._counted_once(cubin, bound, selection)
-        except FaultError as error:
-            if error.fault.kind != DEADLOCK or self.outputs or not selection.waits:
-                raise
-        bound.restore()
-        again = selection.again
-        giving_up = replace(selection, again=lambda: replace(again(), gives_up=True))
-        return self._counted_once(cubin, replace(bound, gives_up=True), giving_up)
+    ) -> tuple[RecordedCounts, Fault | None]:
+        """Counts of a launch, and the first access beyond all arrays if it went on there.
+
+        If its outputs are not wanted, loops that poll in vain end.
+        """
+        again, left, changes = selection.again, None, dict[str, bool]()
+        while True:
+            try:
+                return self._counted_once(cubin, bound, selection), left
+            except FaultError as error:
+                goes_on = self._goes_on(error.fault, selection)
+                if goes_on is None or goes_on in changes:
+                    raise
+                left = error.fault if goes_on == "leaves_bounds" else left
+            changes = {**changes, goes_on: True}
+            bound.restore()
+            bound = replace(bound, **changes)
+            selection = replace(selection, again=lambda of=changes: replace(again(), **of))
+
+    def _goes_on(self, fault: Fault, selection: BlockSelection) -> str | None:
+        """Field of a bound launch that lets it go on where it stopped, None for a real error."""
+        if self.outputs:
+            return None
+        if fault.kind == DEADLOCK and selection.waits:
+            return "gives_up"
+        is_beyond = fault.kind == OUT_OF_BOUNDS and SPACES[fault.space] == "global"
+        return "leaves_bounds" if self.allow_out_of_bounds and is_beyond else None
 
     def _counted_once(
         self, cubin: Kernel, bound: BoundLaunch, selection: BlockSelection

@@ -70,6 +70,17 @@ def describe_unwritten(
     )
 
 
+def describe_left(
+    first: Fault | None, translated: Translated, bound: BoundLaunch
+) -> Iterator[str]:
+    """Doubt about the time of a launch that went on beyond its arrays; `first`: its first access there."""
+    if first is not None:
+        yield (
+            f"Do not trust the time: {describe(first, translated, bound)}. Beyond all arrays, reads "
+            "gave zeros and writes were lost; a GPU may end the launch there"
+        )
+
+
 def describe_unaccessed(bound: BoundLaunch) -> Iterator[str]:
     """Notes on the array arguments that no thread of a launch accessed, in any of its blocks."""
     for buffer in bound.buffers:
