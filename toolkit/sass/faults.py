@@ -70,14 +70,12 @@ def describe_unwritten(
     )
 
 
-def describe_left(
-    first: Fault | None, translated: Translated, bound: BoundLaunch
-) -> Iterator[str]:
-    """Doubt about the time of a launch that went on beyond its arrays; `first`: its first access there."""
+def describe_left(first: Fault | None, translated: Translated, bound: BoundLaunch) -> Iterator[str]:
+    """Doubt about the time of a launch whose `first` access beyond all arrays did not end it."""
     if first is not None:
         yield (
-            f"Do not trust the time: {describe(first, translated, bound)}. Beyond all arrays, reads "
-            "gave zeros and writes were lost; a GPU may end the launch there"
+            f"Do not trust the time: {describe(first, translated, bound)}. Beyond all arrays, "
+            "reads gave zeros and writes were lost; a GPU may end the launch there"
         )
 
 
