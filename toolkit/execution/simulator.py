@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.variable_names import variable_name
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import Fault
-from toolkit.sass.faults import describe, describe_left, describe_unaccessed, describe_unwritten
+from toolkit.sass.faults import describe, describe_passed, describe_unaccessed, describe_unwritten
 from toolkit.sass.machine import (
     DEADLOCK,
     OUT_OF_BOUNDS,
@@ -74,6 +75,7 @@ from toolkit.sass.system_calls import describe_system_calls
 from toolkit.sass.texture_faults import describe_textures
 from toolkit.sass.translate import Translated, addresses_of, bind, translate
 from toolkit.sass.unread_values import without_unread_sums
+from toolkit.sass.waits import polls_by_atomics
 
 # An hour of two cores: a launch that runs longer is assumed to hang.
 MAX_INSTRUCTIONS = 10**12
@@ -142,7 +144,7 @@ class Simulator:
         selection = self._selection(translated, bound, arguments)
         started = time.perf_counter()
         try:
-            counted, left = self._counted(cubin, bound, selection)
+            counted, passed = self._counted(cubin, bound, selection)
         except FaultError as error:
             failed = LaunchError(describe(error.fault, translated, bound))
             failed.printed = error.printed
@@ -172,7 +174,7 @@ class Simulator:
             execution,
             device=self.device,
             uncertainty=". ".join(
-                filter(None, [*describe_left(left, translated, bound), execution.uncertainty])
+                filter(None, [*describe_passed(passed, translated, bound), execution.uncertainty])
             ),
             printed=text_of(printed),
             symbols=self._symbols(cubin, bound) if self.outputs else {},
@@ -196,31 +198,35 @@ class Simulator:
 
     def _counted(
         self, cubin: Kernel, bound: BoundLaunch, selection: BlockSelection
-    ) -> tuple[RecordedCounts, Fault | None]:
-        """Counts of a launch, and the first access beyond all arrays if it went on there.
+    ) -> tuple[RecordedCounts, dict[str, Fault]]:
+        """Counts of a launch, and where it went on after a fault, if its outputs are not wanted.
 
-        If its outputs are not wanted, loops that poll in vain end.
+        The faults are by the field of the bound launch that lets it go on.
         """
-        again, left, changes = selection.again, None, dict[str, bool]()
+        again, passed = selection.again, dict[str, Fault]()
         while True:
             try:
-                return self._counted_once(cubin, bound, selection), left
+                return self._counted_once(cubin, bound, selection), passed
             except FaultError as error:
-                goes_on = self._goes_on(error.fault, selection)
-                if goes_on is None or goes_on in changes:
+                field = self._goes_on(cubin, error.fault)
+                if field is None or field in passed:
                     raise
-                left = error.fault if goes_on == "leaves_bounds" else left
-            changes = {**changes, goes_on: True}
+                passed[field] = error.fault
+            changes: dict[str, Any] = dict.fromkeys(passed, True)
             bound.restore()
             bound = replace(bound, **changes)
             selection = replace(selection, again=lambda of=changes: replace(again(), **of))
 
-    def _goes_on(self, fault: Fault, selection: BlockSelection) -> str | None:
-        """Field of a bound launch that lets it go on where it stopped, None for a real error."""
+    def _goes_on(self, cubin: Kernel, fault: Fault) -> str | None:
+        """Field of a bound launch that lets it go on after a fault, None for a real error.
+
+        Loops that poll in vain end, and accesses beyond all arrays are allowed if that is asked for.
+        """
         if self.outputs:
             return None
-        if fault.kind == DEADLOCK and selection.waits:
-            return "gives_up"
+        if fault.kind == DEADLOCK:
+            polls = schedule_facts(cubin).waits or polls_by_atomics(cubin.instructions)
+            return "gives_up" if polls else None
         is_beyond = fault.kind == OUT_OF_BOUNDS and SPACES[fault.space] == "global"
         return "leaves_bounds" if self.allow_out_of_bounds and is_beyond else None
 

@@ -361,7 +361,7 @@ struct Worker {
     u64 slice_free[SLICES_IN_TIME]; /* when each slice of L2 has made its operations */
     u64 slice_added[SLICES_IN_TIME]; /* the sector of its last atomic operation, if no load has followed */
     u64 unit_free;         /* and the load/store unit of the SM */
-    u8 beyond[WIDE_BYTES];   /* bytes of an access beyond all allocations */
+    u8 beyond[LANES][WIDE_BYTES]; /* what each lane accesses beyond all allocations */
 };
 
 static inline u32 popcount(u32 lanes) { return (u32)__builtin_popcount(lanes); }

@@ -69,7 +69,7 @@ static int may_leave(const Worker *c, u32 kind, u32 space, u64 address) {
 }
 
 /* Find the host address of each lane's bytes. Notes the fault and returns 0 if an access is illegal, and
- * returns APART if lanes are beyond all allocations: these share an address, whatever the request is like. */
+ * returns APART if lanes are beyond all allocations, whose bytes do not follow each other as addresses do. */
 int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_store,
             u8 **at) {
     const Extent e = extent_of(a);
@@ -95,7 +95,7 @@ int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_s
     FOR_LANES {
         const u64 end = a[l] + i->width;
         const Allocation *own = host ? NULL : allocation_of(c, a[l], end);
-        at[l] = host ? host + (a[l] - e.low) : own ? host_of(own, a[l], end, is_store) : c->beyond;
+        at[l] = host ? host + (a[l] - e.low) : own ? host_of(own, a[l], end, is_store) : c->beyond[l];
         if (!host && !own) found = APART;
     }
     if (found == APART) memset(c->beyond, 0, sizeof c->beyond);
