@@ -118,8 +118,8 @@ class _Move:
         `around`: how far random lines are around the array, as a fraction of it.
         """
         by = self.step * apart if self.step is not None else around * self.size
-        by = np.where(apart, np.rint(by), 0).astype(np.int64)
-        places = (lines.astype(np.int64) - self.first + by[:, None]) % self.size
+        whole = np.where(apart, np.rint(by), 0).astype(np.int64)
+        places = (lines.astype(np.int64) - self.first + whole[:, None]) % self.size
         return (places + self.first).astype(np.uint64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
@@ -215,12 +215,12 @@ class Simulator:
             changes: dict[str, Any] = dict.fromkeys(passed, True)
             bound.restore()
             bound = replace(bound, **changes)
-            selection = replace(selection, again=lambda of=changes: replace(again(), **of))
+            selection = replace(selection, again=_changed(again, changes))
 
     def _goes_on(self, cubin: Kernel, fault: Fault) -> str | None:
         """Field of a bound launch that lets it go on after a fault, None for a real error.
 
-        Loops that poll in vain end, and accesses beyond all arrays are allowed if that is asked for.
+        Loops that poll in vain end. Accesses beyond all arrays are allowed if that is asked for.
         """
         if self.outputs:
             return None
@@ -337,6 +337,13 @@ class Simulator:
             workers=self.workers,
             advance=progress.add,
         )
+
+
+def _changed(
+    again: Callable[[], BoundLaunch], changes: Mapping[str, Any]
+) -> Callable[[], BoundLaunch]:
+    """Function that binds a launch anew, with changed fields."""
+    return lambda: replace(again(), **changes)
 
 
 def _seed_of(

@@ -33,7 +33,7 @@ COPIED = """__shared__ int s[32];
 
 
 def found(body: str, n: int = BEYOND, *, allowed: bool = True, outputs: bool = False) -> Execution:
-    """A warp whose lanes each store to a sector of their own where they read another value than 0."""
+    """A warp whose lanes each store to a sector of their own if they read no zero."""
     arguments: Sequence[Any] = [np.zeros(8 * 32, i32), np.ones(32, i32), i32(n)]
     return simulate(
         KERNEL.replace("BODY", body),
