@@ -12,7 +12,8 @@ development launches of its own model. A launch needs the width of its interval 
 its error, over the end on its side. The factor of a part is the one that four fifths of its
 launches need. HELD_OUT is the one of all public launches. The tables say how often intervals hold
 with the factor of other parts. `--record` adds a part, or takes its place; without --like its
-launches are compared with those that ship. `--write` writes HELD_OUT.
+launches are compared with those that ship. `--write` writes HELD_OUT, and
+PAIR_SHARE, which comes from pairs of launches of one program.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from itertools import combinations
+from math import ceil, hypot
 from pathlib import Path
 from statistics import fmean, median
 
@@ -33,8 +35,9 @@ from analysis.comparison.interval import (
     measured_launches,
     table_of,
 )
-from analysis.comparison.like_launches import COLUMNS, LAUNCHES, PAIR_SHARE
-from benchmarks.intervals import TABLE, Tested, known_of, quarters, with_interval, written
+from analysis.comparison.like_launches import COLUMNS, LAUNCHES
+from analysis.l2_state import L2State
+from benchmarks.intervals import TABLE, WithInterval, known_of, quarters, with_interval, written
 from validation import ROOT, recordings
 
 LOOKS = ROOT / "validation" / "public_launches" / "recorded" / "looks.json"
@@ -102,9 +105,10 @@ class Look:
     part: str
     model: str  #: its commit
     launches: Sequence[MeasuredLaunch]
+    programs: Sequence[str]  #: of each launch
     like: LaunchArrays  #: the development launches of that model
 
-    def unscaled(self, covers: float = COVERS) -> list[Tested]:
+    def unscaled(self, covers: float = COVERS) -> list[WithInterval]:
         """Launches with the intervals that errors of development launches give."""
         return [with_interval(one, self.like, covers) for one in self.launches]
 
@@ -115,8 +119,23 @@ class Look:
             for one in self.unscaled()
         ]
 
-    def scaled(self, factor: float, covers: float = COVERS) -> list[Tested]:
+    def scaled(self, factor: float, covers: float = COVERS) -> list[WithInterval]:
         return [one.scaled(factor) for one in self.unscaled(covers)]
+
+    def needed_of_pairs(self, factor: float) -> list[float]:
+        """PAIR_SHARE that each pair of launches of one program needs, in one state of L2."""
+        groups = defaultdict[tuple[str, L2State], list[WithInterval]](list)
+        for program, one in zip(self.programs, self.scaled(factor), strict=True):
+            groups[program, one.launch.l2].append(one)
+        return [_needed_of(*pair) for of in groups.values() for pair in combinations(of, 2)]
+
+
+def _needed_of(before: WithInterval, after: WithInterval) -> float:
+    """Error of the change between two launches, over the end of its interval on that side."""
+    error = after.launch.error - before.launch.error
+    if error < 0:
+        return -error / hypot(after.low, before.high)
+    return error / hypot(after.high, before.low)
 
 
 def factor_of(needed: Sequence[float]) -> float:
@@ -135,6 +154,7 @@ def looks() -> dict[str, Look]:
             part=one["part"],
             model=one["model"],
             launches=measured_launches(one["own_columns"], lines),
+            programs=[row["family"] for row in one["launches"]],
             like=LaunchArrays.of(like),
         )
     return found
@@ -145,7 +165,13 @@ def held_out_factor(found: Mapping[str, Look]) -> float:
     return round(factor_of([x for part in PUBLIC for x in found[part].needed()]), 2)
 
 
-def crossed(found: Mapping[str, Look]) -> Iterator[tuple[str, str, list[Tested]]]:
+def pair_share(found: Mapping[str, Look]) -> float:
+    """PAIR_SHARE: what pairs of public launches need, in the part that needs more."""
+    factor = held_out_factor(found)
+    return round(max(factor_of(found[part].needed_of_pairs(factor)) for part in PUBLIC), 2)
+
+
+def crossed(found: Mapping[str, Look]) -> Iterator[tuple[str, str, list[WithInterval]]]:
     """Each part with the factor of others: where it is from, the part, its launches."""
     for part, look in found.items():
         others = [one for one in PUBLIC if one != part]
@@ -181,6 +207,14 @@ def report(found: Mapping[str, Look]) -> Iterator[str]:
             if len(holds) >= LEAST_OF_LIMITER
         )
     yield f"public launches, with the factor of the other part: {covered(found):.0%}"
+    share = pair_share(found)
+    yield f"changes between launches of one program: {share:.2f} of the width of independent errors"
+    for part, look in found.items():
+        needed = look.needed_of_pairs(held_out_factor(found))
+        yield (
+            f"  {part}: {len(needed)} pairs need {factor_of(needed):.2f}; with {share:.2f} "
+            f"{fmean(one <= share for one in needed):.0%} lie in the interval of the change"
+        )
 
 
 def covered(found: Mapping[str, Look]) -> float:
@@ -238,7 +272,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--part", metavar="NAME", help="of FILE")
     parser.add_argument("--model", metavar="COMMIT")
     parser.add_argument("--like", metavar="COMMIT")
-    parser.add_argument("--write", action="store_true", help="HELD_OUT")
+    parser.add_argument("--write", action="store_true", help="HELD_OUT and PAIR_SHARE")
     parser.add_argument("--figure", type=Path, metavar="FILE")
     chosen = parser.parse_args(argv)
     if chosen.record:
@@ -248,7 +282,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print("\n".join(report(found)))
     if chosen.write:
         launches = measured_launches(COLUMNS, LAUNCHES)
-        text = written(launches, held_out_factor(found), PAIR_SHARE)
+        text = written(launches, held_out_factor(found), pair_share(found))
         TABLE.write_text(text, encoding="utf-8")
     if chosen.figure:
         chosen.figure.write_text(figure(calibration(found)), encoding="utf-8")

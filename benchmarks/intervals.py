@@ -1,12 +1,12 @@
 """The launches that intervals of predicted times come from, and how often the intervals hold.
 
-    python -m benchmarks.intervals FILE ... [--pairs FILE ...] [--write]
+    python -m benchmarks.intervals FILE ... [--write]
 
 Each FILE was written by `benchmarks.prediction_errors --json` or by
 `validation.public_launches.predict`. Intervals of the launches of the files come from the launches
-of other families among them. Versions of a kernel are compared in the files of `--pairs`, such as
-the rungs at one shape (`--part recorded`). `--write` writes `analysis/comparison/like_launches.py`;
-`benchmarks.held_out_widths --write` then writes how wide the intervals have to be.
+of other families among them, as wide as their errors say. `--write` writes
+`analysis/comparison/like_launches.py`; `benchmarks.held_out_widths --write` then writes how wide
+intervals of other launches have to be.
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
 from textwrap import wrap
-
-import numpy as np
 
 from analysis.comparison.interval import (
     ALIKE,
@@ -60,7 +57,7 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tested:
+class WithInterval:
     """A launch and its interval, as ends in log(measured / predicted)."""
 
     launch: MeasuredLaunch
@@ -75,7 +72,7 @@ class Tested:
     def half_width(self) -> float:
         return (exp(self.high) - exp(self.low)) / 2
 
-    def scaled(self, factor: float) -> Tested:
+    def scaled(self, factor: float) -> WithInterval:
         """The same with a wider interval."""
         return replace(self, low=factor * self.low, high=factor * self.high)
 
@@ -110,7 +107,7 @@ def known_of(path: Path, part: str | None = None) -> Iterator[Known]:
             )
 
 
-def judged(launches: Sequence[Known]) -> list[Tested]:
+def judged(launches: Sequence[Known]) -> list[WithInterval]:
     """Each launch with the interval from the other families among them."""
     tables = {
         family: LaunchArrays.of([one.launch for one in launches if one.family != family])
@@ -119,20 +116,22 @@ def judged(launches: Sequence[Known]) -> list[Tested]:
     return [with_interval(one.launch, tables[one.family]) for one in launches]
 
 
-def with_interval(launch: MeasuredLaunch, table: LaunchArrays, covers: float = COVERS) -> Tested:
+def with_interval(
+    launch: MeasuredLaunch, table: LaunchArrays, covers: float = COVERS
+) -> WithInterval:
     """A launch with the interval from a table, as errors of its launches give it."""
     low, high = table.ends(launch.limiter, launch.l2, launch.busy, covers)
-    return Tested(launch=launch, low=low, high=high)
+    return WithInterval(launch=launch, low=low, high=high)
 
 
-def report(rows: Sequence[Tested], title: str) -> Iterator[str]:
+def report(rows: Sequence[WithInterval], title: str) -> Iterator[str]:
     """Report the share of intervals that hold, their width, and the errors of wide ones."""
     widths = [row.half_width for row in rows]
     yield (
         f"{title}: {len(rows)} launches, {fmean(row.holds for row in rows):.0%} in their interval, "
         f"half width {median(widths):.1%} (median)"
     )
-    by_limiter: dict[str, list[Tested]] = defaultdict(list)
+    by_limiter: dict[str, list[WithInterval]] = defaultdict(list)
     for row in rows:
         by_limiter[row.launch.limiter].append(row)
     for limiter, of in sorted(by_limiter.items(), key=lambda item: -len(item[1])):
@@ -143,7 +142,7 @@ def report(rows: Sequence[Tested], title: str) -> Iterator[str]:
     yield f"  mean error of the narrowest quarter {narrow:.1%}, of the widest {wide:.1%}"
 
 
-def quarters(rows: Sequence[Tested]) -> tuple[float, float]:
+def quarters(rows: Sequence[WithInterval]) -> tuple[float, float]:
     """Mean error of the quarter with the narrowest intervals, and of the one with the widest."""
     ordered = sorted(rows, key=lambda row: row.half_width)
     quarter = max(1, len(ordered) // 4)
@@ -152,22 +151,6 @@ def quarters(rows: Sequence[Tested]) -> tuple[float, float]:
         for part in (ordered[:quarter], ordered[-quarter:])
     )
     return narrow, wide
-
-
-def pair_share(launches: Sequence[Known]) -> tuple[float, int]:
-    """Spread of the differences of errors of versions of a kernel, relative to independent ones.
-
-    Four fifths of differences are at most so large, and four fifths of errors.
-    """
-    groups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for one in launches:
-        groups[one.family, one.version, one.launch.l2].append(one.launch.error)
-    differences = [abs(a - b) for of in groups.values() for a, b in combinations(of, 2)]
-    errors = [abs(one.launch.error) for one in launches]
-    if not differences:
-        return 1.0, 0
-    apart, alone = (float(np.quantile(x, COVERS)) for x in (differences, errors))
-    return apart / (2**0.5 * alone), len(differences)
 
 
 def written(launches: Sequence[MeasuredLaunch], held_out: float, share: float) -> str:
@@ -189,22 +172,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    parser.add_argument(
-        "--pairs", type=Path, nargs="+", metavar="FILE", default=[], help="of versions of kernels"
-    )
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args(argv)
     launches = [one for path in chosen.files for one in known_of(path)]
     print("\n".join(report(judged(launches), "other families")))
-    share = PAIR_SHARE
-    if chosen.pairs:
-        share, pairs = pair_share([one for path in chosen.pairs for one in known_of(path)])
-        print(
-            f"versions of one kernel: {share:.2f} of the width of independent errors, {pairs} pairs"
-        )
     if chosen.write:
         of_files = [one.launch for one in launches]
-        TABLE.write_text(written(of_files, HELD_OUT, min(1.0, share)), encoding="utf-8")
+        TABLE.write_text(written(of_files, HELD_OUT, PAIR_SHARE), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ HELD_OUT = 1.20
 
 # Half width of the interval of a change between two versions of one kernel, relative to that of
 # two independent predictions.
-PAIR_SHARE = 0.93
+PAIR_SHARE = 0.74
 
 COLUMNS = """
 ISSUE FP32 PRODUCTS LOGIC DOUBLE HALF SPECIAL TENSOR SHARED_MEMORY CONSTANTS L1 L2 ATOMICS STORES
