@@ -29,6 +29,7 @@ from analysis.comparison.interval import (
     LaunchArrays,
     MeasuredLaunch,
     busy_of,
+    measured_launches,
     merged,
     table_of,
 )
@@ -156,10 +157,13 @@ def quarters(rows: Sequence[WithInterval]) -> tuple[float, float]:
 def written(launches: Sequence[MeasuredLaunch], held_out: float, share: float) -> str:
     head = TABLE.read_text(encoding="utf-8").partition("# Width of")[0]
     lines = table_of(launches)
+    kept = measured_launches(" ".join([*(unit.name for unit in UNITS), LAUNCH]), lines)
     names = "\n".join(wrap(" ".join([*(unit.name for unit in UNITS), LAUNCH]), 99))
     return (
         f"{head}# Width of an interval, relative to the one that errors of these launches give.\n"
         f"HELD_OUT = {held_out:.2f}\n\n"
+        "# Distance of a launch to the fifth neighbour among the others, in the median.\n"
+        f"USUAL_DISTANCE = {LaunchArrays.of(kept).usual_distance:.4f}\n\n"
         "# Half width of the interval of a change between two versions of one kernel, "
         "relative to that of\n# two independent predictions.\n"
         f'PAIR_SHARE = {share:.2f}\n\nCOLUMNS = """\n{names}\n"""\n\n'

@@ -22,7 +22,13 @@ from math import exp, hypot, log
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.comparison.like_launches import COLUMNS, HELD_OUT, LAUNCHES, PAIR_SHARE
+from analysis.comparison.like_launches import (
+    COLUMNS,
+    HELD_OUT,
+    LAUNCHES,
+    PAIR_SHARE,
+    USUAL_DISTANCE,
+)
 from analysis.devices import Device
 from analysis.l2_state import L2State
 from analysis.timing.predicted import Predicted, Resource
@@ -99,10 +105,12 @@ class LaunchArrays:
     states: NDArray[np.int64]
     busy: NDArray[np.float64]
     errors: NDArray[np.float64]
+    usual: float | None = None  #: `usual_distance`, if it is known
 
     @classmethod
-    def of(cls, launches: Sequence[MeasuredLaunch]) -> LaunchArrays:
+    def of(cls, launches: Sequence[MeasuredLaunch], usual: float | None = None) -> LaunchArrays:
         return cls(
+            usual=usual,
             limiters=np.array([UNITS.index(one.limiter) for one in launches]),
             states=np.array([list(L2State).index(one.l2) for one in launches]),
             busy=np.array([one.busy for one in launches]),
@@ -126,11 +134,14 @@ class LaunchArrays:
         """Distance of each launch from one with these features."""
         distance: NDArray[np.float64] = np.sqrt(((self.busy - busy) ** 2).sum(axis=1))
         distance += OTHER_LIMITER * (self.limiters != limiter)
-        return distance + OTHER_STATE * (self.states != state)
+        distance += OTHER_STATE * (self.states != state)
+        return distance
 
     @cached_property
     def usual_distance(self) -> float:
         """Median over the launches of the distance to the neighbour number RARE of each."""
+        if self.usual is not None:
+            return self.usual
         each = zip(self.limiters, self.states, self.busy, strict=True)
         distances = [np.sort(self._distance(*one)) for one in each]
         last = min(RARE, len(distances) - 1)  # the first one is the launch itself
@@ -144,8 +155,8 @@ def quantiles_of(errors: NDArray[np.float64], covers: float = COVERS) -> tuple[f
     in common.
     """
     places = np.arange(1, len(errors) + 1) / (len(errors) + 1)
-    low, high = np.interp([(1 - covers) / 2, (1 + covers) / 2], places, errors)
-    low, high = min(0.0, float(low)), max(0.0, float(high))
+    ends = np.interp([(1 - covers) / 2, (1 + covers) / 2], places, errors)
+    low, high = min(0.0, float(ends[0])), max(0.0, float(ends[1]))
     least = LEAST_SIDE * (high - low)
     return min(low, -least), max(high, least)
 
@@ -161,7 +172,7 @@ def merged(bounds_s: Iterable[tuple[Resource, float]]) -> dict[Resource, float]:
 
 @cache
 def _table() -> LaunchArrays:
-    return LaunchArrays.of(measured_launches(COLUMNS, LAUNCHES))
+    return LaunchArrays.of(measured_launches(COLUMNS, LAUNCHES), USUAL_DISTANCE)
 
 
 def interval_of(predicted: Predicted, device: Device) -> Interval | None:
