@@ -1,4 +1,4 @@
-"""How wide intervals of predicted times have to be, by launches that were held out.
+"""Widths that intervals of predicted times need, by launches that were held out.
 
     python -m benchmarks.held_out_widths                        # tables
     python -m benchmarks.held_out_widths --write --figure FILE.svg
