@@ -2,6 +2,7 @@
 
     python -m benchmarks.resimulate profile.json [VARIANT...] [--shape 4096 ...] [--output FILE]
     python -m benchmarks.resimulate h200        # of the run that ships: writes its model part alone
+    python -m benchmarks.resimulate h200 --intervals    # of its predicted times, after new widths
 
 What was measured and counted stays. Needs no GPU, but the nvcc of that run: the same source gives
 the same machine code. Takes some minutes for a whole ladder at seven shapes.
@@ -17,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from analysis.comparison.interval import interval_of
 from analysis.comparison.scorecard import scored
 from analysis.devices import Device
 from analysis.errors import CompileError, InputError, ToolkitError
@@ -64,6 +66,24 @@ def resimulated(
         run,
         records=tuple(records.values()),
         listings=tuple(one for label, one in listings.items() if label in used),
+    )
+
+
+def with_new_intervals(run: Profile) -> Profile:
+    """The run with the intervals of its predicted times made anew, and nothing else."""
+    return replace(
+        run,
+        records=tuple(
+            replace(
+                record,
+                predicted=replace(
+                    record.predicted, interval_s=interval_of(record.predicted, run.device)
+                ),
+            )
+            if record.predicted
+            else record
+            for record in run.records
+        ),
     )
 
 
@@ -134,11 +154,16 @@ def main() -> None:
     parser.add_argument("profile", help="a profile.json, or the key of a device")
     parser.add_argument("variant", nargs="*", help="default: all")
     parser.add_argument("--shape", action="append", default=[], type=parse_shape)
+    parser.add_argument("--intervals", action="store_true", help="make nothing anew but these")
     parser.add_argument("--output", type=Path, help="default: in its place")
     asked = parser.parse_args()
     try:
         shipped = recorded_run(asked.profile)
-        run = resimulated(shipped or load(asked.profile), asked.variant, asked.shape)
+        before = shipped or load(asked.profile)
+        if asked.intervals:
+            run = with_new_intervals(before)
+        else:
+            run = resimulated(before, asked.variant, asked.shape)
     except ToolkitError as error:
         sys.exit(f"error: {error}")
     if shipped and not asked.output:

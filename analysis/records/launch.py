@@ -59,6 +59,7 @@ class AskedLaunch:
     heap_bytes: int | None = None
     limit_s: float | None = None
     max_instructions: int | None = None
+    allow_out_of_bounds: bool = False
 
     def words(self, command: str, architecture: str) -> list[str]:
         """Words of the shell command that repeats the launch with the subcommand `command`."""
@@ -84,6 +85,8 @@ class AskedLaunch:
         words += _given("--limit", self.limit_s)
         words += _given("--max-instructions", self.max_instructions)
         words += [] if self.l2 == DEFAULT_L2 or command == "check" else ["--l2", self.l2]
+        if self.allow_out_of_bounds and command == "simulate":
+            words.append("--allow-out-of-bounds")
         words += _given("--seed", self.seed)
         if self.device is not None and command != "run":
             words += ["--device", self.device]

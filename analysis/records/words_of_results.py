@@ -28,7 +28,8 @@ ENTRIES = (
             "The measured time is expected between the two numbers in 80 of 100 launches.",
             "They come from the errors of launches that were measured and have the same "
             "limiter and similarly busy units.",
-            "It is no bound: of public launches that it does not come from, 65 of 100 lay inside.",
+            "It is no bound: of public launches that its width does not come from, 81 of 100 lay "
+            "inside.",
         ),
         formula="predicted time / quotients of predicted and measured times of such launches",
         where="terminal: first line and `trust`; page: below the time",

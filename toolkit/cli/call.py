@@ -98,6 +98,7 @@ class Call:
     constants: str | None = None
     clock_mhz: float | None = None
     l2: L2State = DEFAULT_L2
+    allow_out_of_bounds: bool = False
     code: Kernel | None = None
     source_dirs: Sequence[str] = ()
     notes: tuple[str, ...] = ()
@@ -126,6 +127,7 @@ class Call:
             constants=self.constants,
             clock_mhz=self.clock_mhz,
             l2=self.l2,
+            allow_out_of_bounds=self.allow_out_of_bounds,
             source_dirs=tuple(self.source_dirs),
             settings=tuple(self.set_texts),
             cooperative=self.cooperative,
@@ -171,6 +173,7 @@ class Call:
             device=self.device,
             l2=self.l2,
             outputs=outputs,
+            allow_out_of_bounds=self.allow_out_of_bounds,
             inner_lines=self.inner_lines,
         )
         if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):

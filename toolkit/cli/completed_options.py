@@ -36,6 +36,7 @@ from toolkit.store.watched_files import folders_of
 Command = Literal["simulate", "check", "run"]
 
 _BY_HAND = "give --grid, --block and --arg"
+_BEYOND_ARRAYS = re.compile(r"\bglobal (read|write) of .* out of bounds")
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<argument>.+)", re.DOTALL)
 
 
@@ -58,16 +59,25 @@ class CompletedOptions:
 
 @contextmanager
 def told_of_content(options: CompletedOptions) -> Iterator[None]:
-    """Say of an access out of bounds that host code tells sizes and no content of arrays."""
+    """Say of an access out of bounds what to do.
+
+    Host code tells sizes and no content of arrays.
+    """
     try:
         yield
     except LaunchError as error:
-        if not options.notes or "out of bounds" not in str(error):
+        said = str(error)
+        remedies = []
+        if options.notes and "out of bounds" in said:
+            remedies.append(
+                "if its place depends on data, give them (-a NAME=FILE.npy): arrays hold "
+                "random numbers"
+            )
+        if _BEYOND_ARRAYS.search(said) and "a null pointer" not in said:
+            remedies.append("for a time all the same, add --allow-out-of-bounds")
+        if not remedies:
             raise
-        told = LaunchError(
-            f"{error}: if its place depends on data, give them (-a NAME=FILE.npy): arrays hold "
-            "random numbers"
-        )
+        told = LaunchError(f"{error}: {'; '.join(remedies)}")
         told.printed = error.printed
         raise told from error
 

@@ -407,6 +407,16 @@ class PredictOptions(KernelOptions):
 class SimulateOptions(PredictOptions, LaunchOptions):
     """Options of `simulate`, whose help lists the kinds of arguments."""
 
+    allow_out_of_bounds: Annotated[
+        bool,
+        typer.Option(
+            "--allow-out-of-bounds",
+            help="Predict a time although accesses are beyond all arrays: reads give zeros, writes "
+            "are lost.",
+            rich_help_panel=PREDICTION,
+        ),
+    ] = False
+
     arguments: Annotated[
         list[str] | None,
         typer.Option(

@@ -29,7 +29,7 @@ from toolkit.cli.launch_source import (
     options_of,
     target_of,
 )
-from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
+from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions, SimulateOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.cli.settings import parse_settings
 from toolkit.execution.completed_request import SIZES_GUESSED
@@ -136,6 +136,7 @@ def _common(launch: KernelOptions, here: Device | None, code: Kernel | None) -> 
         "constants": None if constants is None else str(constants),
         "clock_mhz": clock,
         "l2": DEFAULT_L2 if predicts is None else predicts.l2,
+        "allow_out_of_bounds": isinstance(launch, SimulateOptions) and launch.allow_out_of_bounds,
     }
 
 

@@ -50,6 +50,8 @@ def simulate(
     """
     if watch and (results.save or results.as_json or results.html):
         raise typer.BadParameter("not with --save, --json or --html", param_hint="'--watch'")
+    if launch.allow_out_of_bounds and results.save:
+        raise typer.BadParameter("not with --save", param_hint="'--allow-out-of-bounds'")
     if watch and results.apply:
         raise typer.BadParameter("not with --watch", param_hint="'--apply'")
     results.check_apply()
@@ -72,7 +74,7 @@ def simulate(
 
             call = call_of(options, compiled, results.save or [])
             results.check(call)
-            keeps = results.as_json or bool(results.save)
+            keeps = bool(results.save) or (results.as_json and not launch.allow_out_of_bounds)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with (
                 SimulationProgress(call.source.name, needed) as progress,

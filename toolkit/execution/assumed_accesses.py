@@ -32,6 +32,7 @@ COMMON = 0.25  # fraction of the executed blocks that access a line that stays w
 # A block is everywhere if half of its lines span more than this fraction of what all access.
 WIDE = 0.25
 FEWEST_NEIGHBOURS = 3  # pairs of executed blocks, one behind the other, that tell a step
+MOST_AT_ONCE = 1 << 20  # accesses of blocks that are moved together
 ON_A_LINE = 0.05  # median distance of blocks from a line, as a fraction of what all of them access
 
 
@@ -54,22 +55,30 @@ def assumed_accesses(
     place = np.searchsorted(known, nearest)
     visited = sum(len(of_samples[k]) for k in place.tolist())
     spread = max(0, int(np.ceil(np.log2(max(1, visited) / MOST_ACCESSES))))
+    is_random = any(move.step is None for move in moves.values())
+    around = np.array([_random(block) if is_random else 0.0 for block in range(blocks)])
     found = []
-    for block, k in enumerate(place.tolist()):
-        rows, array = of_samples[k], arrays[k]
-        moved = rows.copy()
-        moved["block"] = block
+    for k, (rows, array) in enumerate(zip(of_samples, arrays, strict=True)):
         is_common = np.isin(rows["line"], common)
-        for number in np.unique(array[~is_common]).tolist():
-            own = (array == number) & ~is_common
-            moved["line"][own] = moves[number].moved(
-                rows["line"][own], block - int(known[k]), block
-            )
-        found.append(moved[_is_chosen(moved["line"], spread)])
+        moving = [
+            (moves[number], np.flatnonzero((array == number) & ~is_common))
+            for number in np.unique(array[~is_common]).tolist()
+        ]
+        like = np.flatnonzero(place == k)
+        for some in np.array_split(like, 1 + len(like) * len(rows) // MOST_AT_ONCE):
+            lines = np.tile(rows["line"], (len(some), 1))
+            for move, own in moving:
+                lines[:, own] = move.moved(lines[:, own], some - known[k], around[some])
+            of_block, row = np.nonzero(_is_chosen(lines, spread))
+            moved = rows[row]
+            moved["block"], moved["line"] = some[of_block], lines[of_block, row]
+            found.append(moved)
+    every = np.concatenate(found)
+    every = every[np.argsort(every["block"], kind="stable")]
     below = Below(read=0, written_by_warps=0)
     for k, times in enumerate(np.bincount(place, minlength=len(known)).tolist()):
         below += samples[int(known[k])].below.times(times)
-    return RecordedAccesses(rows=np.concatenate(found), spread=spread, below=below)
+    return RecordedAccesses(rows=every, spread=spread, below=below)
 
 
 class _Move:
@@ -101,12 +110,16 @@ class _Move:
         at = np.array([float(np.median(one)) for one in lines if len(one)])
         return cls(first, last, _step(known[has_any].astype(np.float64), at, last - first))
 
-    def moved(self, lines: NDArray[np.uint64], blocks: int, block: int) -> NDArray[np.uint64]:
-        """Lines of a block that is `blocks` blocks behind the executed one."""
-        if not blocks:
-            return lines
-        by = self.step * blocks if self.step is not None else _random(block) * self.size
-        places = (lines.astype(np.int64) - self.first + round(by)) % self.size
+    def moved(
+        self, lines: NDArray[np.uint64], apart: NDArray[np.int64], around: NDArray[np.float64]
+    ) -> NDArray[np.uint64]:
+        """Lines of blocks, a row each, that are `apart` blocks behind the executed one.
+
+        `around`: how far random lines are around the array, as a fraction of it.
+        """
+        by = self.step * apart if self.step is not None else around * self.size
+        whole = np.where(apart, np.rint(by), 0).astype(np.int64)
+        places = (lines.astype(np.int64) - self.first + whole[:, None]) % self.size
         return (places + self.first).astype(np.uint64)
 
 
@@ -168,7 +181,7 @@ def _common_lines(of_samples: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
 def _is_chosen(lines: NDArray[np.uint64], spread: int) -> NDArray[np.bool_]:
     """One of 2^spread lines."""
     if not spread:
-        return np.ones(len(lines), dtype=np.bool_)
+        return np.ones(lines.shape, dtype=np.bool_)
     hashed = lines * np.uint64(0x9E3779B97F4A7C15)
     chosen: NDArray[np.bool_] = hashed >> np.uint64(64 - spread) == 0
     return chosen

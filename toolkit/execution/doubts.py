@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from analysis.records.counters import InstructionCounts
 from analysis.records.profile import FirstRequest
 from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.variable_names import variable_name
 from toolkit.sass.waits import waits
 
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
@@ -17,10 +18,12 @@ def doubts(
     kernel: Kernel,
     instructions: Sequence[InstructionCounts],
     requests: Mapping[int, FirstRequest],
+    *,
+    prints: bool = False,
 ) -> Iterator[str]:
     """List, a sentence each, requests of executed instructions that take another time on a GPU.
 
-    `requests`: the first one of each instruction, by its number.
+    `requests`: the first one of each instruction, by its number. `prints`: the launch printed.
     """
     written = {one.buffer for k, one in requests.items() if instructions[k].action in _WRITES}
     polled = {
@@ -31,6 +34,11 @@ def doubts(
             f"Do not trust the time: a loop waits for {buffer}, which no block of this launch "
             "writes"
         )
+    managed = {f"variable `{variable_name(x.name)}`" for x in kernel.variables if x.is_managed}
+    for buffer in sorted(managed & {one.buffer for one in requests.values()}):
+        yield f"Do not trust the time: {buffer} is managed memory, and the model has it on the GPU"
+    if prints:
+        yield "Do not trust the time: the kernel prints (printf), and the model ignores that"
     done = [one for one in instructions if one.executed]
     if any(one.opcode.partition(".")[0] == "NANOSLEEP" for one in done):
         yield "Do not trust the time: the kernel sleeps (nanosleep), which the model ignores"

@@ -123,7 +123,12 @@ def modelled_execution(
         half_width = relative_half_width(execution.estimates[WARP_INSTRUCTIONS])
         time = with_estimates(time, half_width)
     reasons = [
-        *doubts(translated.kernel, execution.instructions, execution.requests),
+        *doubts(
+            translated.kernel,
+            execution.instructions,
+            execution.requests,
+            prints=bool(execution.printed),
+        ),
         execution.uncertainty,
     ]
     return replace(

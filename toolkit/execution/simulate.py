@@ -82,6 +82,7 @@ def simulate(
     l2: str = DEFAULT_L2,
     predict: bool = True,
     outputs: bool = True,
+    allow_out_of_bounds: bool = False,
     limit_s: float = LIMIT_S,
     inner_lines: bool = False,
     source_dirs: Sequence[str | Path] = (),
@@ -159,6 +160,10 @@ def simulate(
     outputs
         If false, the result has none; only pages that blocks write are copied, which needs less
         memory.
+    allow_out_of_bounds
+        If true, and without outputs, a launch goes on where accesses are beyond all arrays: reads
+        give zeros, and writes are lost. `uncertainty` of the result says so, and where it happened
+        first. By default such an access is an error.
     inner_lines
         An inlined function counts for the source line that calls it, in the kernel or in a function
         that was not inlined. If true, it counts for its own lines.
@@ -219,6 +224,7 @@ def simulate(
         when_counted=when_counted,
         device=chosen,
         outputs=outputs,
+        allow_out_of_bounds=allow_out_of_bounds,
         seed=seed,
         limit_s=limit_s,
         setup=setup_of(symbols, cooperative, heap_bytes),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,16 @@ from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.variable_names import variable_name
 from toolkit.sass.bound_launch import BoundLaunch
-from toolkit.sass.faults import describe, describe_unaccessed, describe_unwritten
-from toolkit.sass.machine import DEADLOCK, FaultError, Run, run_blocks
+from toolkit.sass.core.binding import Fault
+from toolkit.sass.faults import describe, describe_passed, describe_unaccessed, describe_unwritten
+from toolkit.sass.machine import (
+    DEADLOCK,
+    OUT_OF_BOUNDS,
+    SPACES,
+    FaultError,
+    Run,
+    run_blocks,
+)
 from toolkit.sass.module_variables import describe_unset, outputs_of
 from toolkit.sass.printed import joined_records, text_of
 from toolkit.sass.regions import Flow, Regions
@@ -66,6 +75,7 @@ from toolkit.sass.system_calls import describe_system_calls
 from toolkit.sass.texture_faults import describe_textures
 from toolkit.sass.translate import Translated, addresses_of, bind, translate
 from toolkit.sass.unread_values import without_unread_sums
+from toolkit.sass.waits import polls_by_atomics
 
 # An hour of two cores: a launch that runs longer is assumed to hang.
 MAX_INSTRUCTIONS = 10**12
@@ -84,6 +94,7 @@ class Simulator:
     `explanation`: what predictions say that the time is spent on. `sums_decide`: False if the
     caller knows that no branch or address depends on sums of products, although they go through
     memory that the kernel reads. They are not computed then, if outputs are not asked for.
+    `allow_out_of_bounds`: go on where accesses are beyond all arrays, if outputs are not asked for.
     """
 
     arch: str | None = None
@@ -101,6 +112,7 @@ class Simulator:
     sums_decide: bool = True
     setup: LaunchSetup = PLAIN
     l2: L2State = DEFAULT_L2
+    allow_out_of_bounds: bool = False
 
     def __post_init__(self) -> None:
         check_limits(self.blocks, self.max_instructions, self.workers)
@@ -132,7 +144,7 @@ class Simulator:
         selection = self._selection(translated, bound, arguments)
         started = time.perf_counter()
         try:
-            counted = self._counted(cubin, bound, selection)
+            counted, passed = self._counted(cubin, bound, selection)
         except FaultError as error:
             failed = LaunchError(describe(error.fault, translated, bound))
             failed.printed = error.printed
@@ -161,6 +173,9 @@ class Simulator:
         execution = replace(
             execution,
             device=self.device,
+            uncertainty=". ".join(
+                filter(None, [*describe_passed(passed, translated, bound), execution.uncertainty])
+            ),
             printed=text_of(printed),
             symbols=self._symbols(cubin, bound) if self.outputs else {},
         )
@@ -183,17 +198,37 @@ class Simulator:
 
     def _counted(
         self, cubin: Kernel, bound: BoundLaunch, selection: BlockSelection
-    ) -> RecordedCounts:
-        """Counts of a launch. If its outputs are not wanted, loops that poll in vain end."""
-        try:
-            return self._counted_once(cubin, bound, selection)
-        except FaultError as error:
-            if error.fault.kind != DEADLOCK or self.outputs or not selection.waits:
-                raise
-        bound.restore()
-        again = selection.again
-        giving_up = replace(selection, again=lambda: replace(again(), gives_up=True))
-        return self._counted_once(cubin, replace(bound, gives_up=True), giving_up)
+    ) -> tuple[RecordedCounts, dict[str, Fault]]:
+        """Counts of a launch, and where it went on after a fault, if its outputs are not wanted.
+
+        The faults are by the field of the bound launch that lets it go on.
+        """
+        again, passed = selection.again, dict[str, Fault]()
+        while True:
+            try:
+                return self._counted_once(cubin, bound, selection), passed
+            except FaultError as error:
+                field = self._goes_on(cubin, error.fault)
+                if field is None or field in passed:
+                    raise
+                passed[field] = error.fault
+            changes: dict[str, Any] = dict.fromkeys(passed, True)
+            bound.restore()
+            bound = replace(bound, **changes)
+            selection = replace(selection, again=_changed(again, changes))
+
+    def _goes_on(self, cubin: Kernel, fault: Fault) -> str | None:
+        """Field of a bound launch that lets it go on after a fault, None for a real error.
+
+        Loops that poll in vain end. Accesses beyond all arrays are allowed if that is asked for.
+        """
+        if self.outputs:
+            return None
+        if fault.kind == DEADLOCK:
+            polls = schedule_facts(cubin).waits or polls_by_atomics(cubin.instructions)
+            return "gives_up" if polls else None
+        is_beyond = fault.kind == OUT_OF_BOUNDS and SPACES[fault.space] == "global"
+        return "leaves_bounds" if self.allow_out_of_bounds and is_beyond else None
 
     def _counted_once(
         self, cubin: Kernel, bound: BoundLaunch, selection: BlockSelection
@@ -302,6 +337,13 @@ class Simulator:
             workers=self.workers,
             advance=progress.add,
         )
+
+
+def _changed(
+    again: Callable[[], BoundLaunch], changes: Mapping[str, Any]
+) -> Callable[[], BoundLaunch]:
+    """Function that binds a launch anew, with changed fields."""
+    return lambda: replace(again(), **changes)
 
 
 def _seed_of(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from analysis.errors import InputError, ToolkitError
 
+_MANAGED = 4  # STO_CUDA_MANAGED of st_other
 HEADER, SECTION, SYMBOL = map(
     struct.Struct, ("<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ")
 )  # Elf64_Ehdr, Elf64_Shdr, Elf64_Sym
@@ -133,8 +134,9 @@ class CubinFile:
                 section=self.names[section] if section < len(self.names) else "",
                 value=value,
                 size=size,
+                is_managed=bool(other & _MANAGED),
             )
-            for name, (_, info, _, section, value, size) in zip(names, found, strict=True)
+            for name, (_, info, other, section, value, size) in zip(names, found, strict=True)
         ]
 
     def attributes(self, name: str) -> list[tuple[int, bytes]]:
@@ -160,6 +162,7 @@ class Symbol:
     section: str
     value: int
     size: int
+    is_managed: bool = False  #: a `__managed__` variable
 
 
 def _strings(strings: bytes, offsets: Sequence[int], file_bytes: int) -> list[str]:

@@ -106,6 +106,7 @@ class Variable:
     name: str
     size: int
     content: bytes
+    is_managed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +305,12 @@ def _with_data(kernel: Kernel, file: CubinFile) -> Kernel:
         constant_banks={number: file.content(name) for name, number in banks.items()},
         constants=_constants(file, banks),
         variables=tuple(
-            Variable(name=x.name, size=x.size, content=content[x.value : x.value + x.size])
+            Variable(
+                name=x.name,
+                size=x.size,
+                content=content[x.value : x.value + x.size],
+                is_managed=x.is_managed,
+            )
             for section, kept in variables.items()
             if kept and (content := file.content(section)) is not None
             for x in kept

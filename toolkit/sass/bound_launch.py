@@ -62,6 +62,8 @@ class BoundLaunch:
     quantum: int = 1  # ticks for which warps then run side by side
     # A warp that polls in vain leaves its loop; otherwise this is a deadlock.
     gives_up: bool = False
+    # Beyond all arrays, global reads give zeros and stores are lost; otherwise this is a fault.
+    leaves_bounds: bool = False
 
     @property
     def cluster_blocks(self) -> int:

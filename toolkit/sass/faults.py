@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from reports import text
 from toolkit.sass import machine
@@ -14,6 +14,7 @@ from toolkit.sass.space import Buffer
 from toolkit.sass.system_calls import bad_free, beside_blocks, failed_assert
 from toolkit.sass.texture_faults import describe_texture_fault
 from toolkit.sass.translate import Translated
+from toolkit.sass.waits import waits
 
 SHARED_WINDOW_BYTES = 1 << 24  # of each block of a cluster
 
@@ -68,6 +69,26 @@ def describe_unwritten(
         f"{_thread_of(first, bound)}, {_where(first, translated)}; "
         "`check` says which lines use such a value"
     )
+
+
+def describe_passed(
+    passed: Mapping[str, Fault], translated: Translated, bound: BoundLaunch
+) -> Iterator[str]:
+    """Doubts about the time of a launch that went on after faults.
+
+    They are by the field of the bound launch that let it go on.
+    """
+    if "leaves_bounds" in passed:
+        what = describe(passed["leaves_bounds"], translated, bound)
+        yield (
+            f"Do not trust the time: {what}. Beyond all arrays, reads gave zeros and writes were "
+            "lost; a GPU may end the launch there"
+        )
+    if "gives_up" in passed and not any(waits(translated.kernel.instructions)):
+        yield (
+            "Do not trust the time: a loop of atomic operations waits for a value that no block of "
+            "this launch writes; here it ended"
+        )
 
 
 def describe_unaccessed(bound: BoundLaunch) -> Iterator[str]:

@@ -53,6 +53,16 @@ def waits(instructions: Sequence[Instruction]) -> Iterator[range]:
             yield loop
 
 
+def polls_by_atomics(instructions: Sequence[Instruction]) -> bool:
+    """True if a short loop has an atomic operation: it may wait for a value that others write."""
+    return any(
+        instructions[index].opcode in ("ATOM", "ATOMG")
+        for loop in loops(instructions)
+        if len(loop) <= LONGEST
+        for index in loop
+    )
+
+
 def _only_waits(body: Sequence[Instruction], branch: Instruction) -> bool:
     """True if no pass of a loop hands a value to the next: it writes no register it read first."""
     loads = [one for one in body if one.opcode in ("LD", "LDG")]

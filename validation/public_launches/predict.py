@@ -119,6 +119,7 @@ def predicted(
         advance=advance,
         explanation=explanation,
         outputs=False,
+        allow_out_of_bounds=True,
         setup=LaunchSetup(symbols=one.symbols()),
     )
     try:

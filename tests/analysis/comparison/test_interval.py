@@ -11,6 +11,7 @@ from analysis.comparison.interval import (
     UNITS,
     LaunchArrays,
     MeasuredLaunch,
+    busy_of,
     change_interval,
     interval_of,
     measured_launches,
@@ -18,7 +19,7 @@ from analysis.comparison.interval import (
     table_of,
     with_estimates,
 )
-from analysis.comparison.like_launches import COLUMNS, LAUNCHES, PAIR_SHARE
+from analysis.comparison.like_launches import COLUMNS, HELD_OUT, LAUNCHES, PAIR_SHARE
 from analysis.comparison.times import predicted_change
 from analysis.devices import find_device
 from analysis.errors import InputError
@@ -60,19 +61,48 @@ def test_four_fifths_of_equal_steps_lie_between_the_ends():
 
 
 def test_an_interval_contains_the_predicted_time():
-    assert quantiles_of(np.linspace(0.1, 0.3, 19))[0] == 0.0
-    assert quantiles_of(np.linspace(-0.3, -0.1, 19))[1] == 0.0
+    low, high = quantiles_of(np.linspace(0.1, 0.3, 19))
+    assert high == pytest.approx(0.28889, abs=1e-5)  # nine tenths of 20 steps, from 0.1 - 1/90
+    assert low == pytest.approx(-interval.LEAST_SIDE * high)
+    low, high = quantiles_of(np.linspace(-0.3, -0.1, 19))
+    assert high == pytest.approx(-interval.LEAST_SIDE * low)
 
 
 def test_launches_alike_decide_and_others_do_not(monkeypatch):
     alike = [launch(error) for error in np.linspace(-0.02, 0.02, interval.NEIGHBOURS)]
-    others = [launch(3.0, Resource.LATENCY, 0.2), launch(-3.0, Resource.ISSUE, 0.9)] * 20
+    others = [launch(9.0, Resource.LATENCY, 0.2), launch(-9.0, Resource.ISSUE, 0.9)] * 60
     table = LaunchArrays.of([*others, *alike])
     monkeypatch.setattr(interval, "_table", lambda: table)
     low, high = interval_of(predicted(), find_device("h200"))
     assert exp(-0.02) < low / 20e-6 < 1 < high / 20e-6 < exp(0.02)
     wide = interval_of(predicted(limiter=Resource.LATENCY, share=0.2), find_device("h200"))
     assert wide[1] > 10 * 20e-6
+
+
+def test_an_interval_is_wider_where_launches_are_rare():
+    errors = np.linspace(-0.02, 0.02, interval.NEIGHBOURS)
+    shares = 0.5 + 0.001 * np.arange(len(errors))
+    table = LaunchArrays.of([launch(x, share=s) for x, s in zip(errors, shares, strict=True)])
+    usual = table.usual_distance
+    assert usual == pytest.approx(0.003)  # with five others, of which four are at both sides
+    widths = []
+    for share in (0.53, 0.63):
+        low, high = table.ends(Resource.DRAM, L2State.DIRTY, launch(0.0, share=share).busy)
+        widths.append(high - low)
+    fifth = [0.002, 0.63 - 0.559 + 0.004]  # distances of that neighbour
+    wider = [(1 + interval.RARITY * x / usual) / (1 + interval.RARITY) for x in fifth]
+    assert widths[1] / widths[0] == pytest.approx(wider[1] / wider[0], rel=1e-6)
+
+
+def test_intervals_are_wider_than_errors_of_development_launches(monkeypatch):
+    table = LaunchArrays.of([launch(x) for x in np.linspace(-0.02, 0.02, interval.NEIGHBOURS)])
+    monkeypatch.setattr(interval, "_table", lambda: table)
+    low, high = interval_of(predicted(), find_device("h200"))
+    busy = busy_of({Resource.DRAM: 0.9 * 17e-6}, 20e-6, 3e-6)
+    ends = table.ends(Resource.DRAM, L2State.DIRTY, busy)
+    expected = [20e-6 * exp(HELD_OUT * end) for end in ends]
+    assert (low, high) == pytest.approx(tuple(expected))
+    assert HELD_OUT > 1
 
 
 def test_devices_of_which_no_launch_was_measured_have_no_interval():

@@ -577,7 +577,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
     options = (
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
         "--blocks representative --max-instructions 1000000 --seed 7 --limit 2.5 --inner-lines "
-        "--cooperative --heap 1024 --set scale=3 --l2 warm"
+        "--cooperative --heap 1024 --set scale=3 --l2 warm --allow-out-of-bounds"
     )
     shown(f"{LAUNCH} {options}")
     for name in ("arguments", "advance", "announce", "when_counted"):
@@ -608,6 +608,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         "heap_bytes": 1024,
         "symbols": {"scale": np.int32(3)},
         "l2": "warm",
+        "allow_out_of_bounds": True,
     }
 
 

@@ -44,6 +44,35 @@ extern "C" __global__ void nap(float *out) {
     __nanosleep(100);
     out[threadIdx.x] = 1;
 }"""
+ATOMIC = """
+extern "C" __global__ void spin(float *out, int *flag) {
+    if (threadIdx.x == 0) while (POLL) {}
+    __syncthreads();
+    out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}"""
+LOCK = """
+extern "C" __global__ void lock(float *out, int *free) {
+    if (threadIdx.x) return;
+    while (atomicExch(free, 0) == 0) {}
+    *(volatile float *)out += 1;
+    __threadfence();
+    atomicExch(free, 1);
+}"""
+APART = """
+extern "C" __global__ void apart(float *out, int *flag) {
+    while (atomicAdd(flag, 1) < 10) {}
+    if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;");
+    else asm volatile("bar.sync 2, 64;");
+    out[threadIdx.x] = *flag;
+}"""
+MANAGED = """
+__managed__ float table[64];
+__device__ float other[64];
+extern "C" __global__ void read(float *out) { out[threadIdx.x] = NAME[threadIdx.x]; }"""
+PRINT = """
+extern "C" __global__ void print(float *out) {
+    if (out[threadIdx.x] > LEAST) printf("%d", threadIdx.x);
+}"""
 CLOCK = """
 extern "C" __global__ void watch(long long *out) { out[threadIdx.x] = clock64(); }"""
 
@@ -129,3 +158,46 @@ def test_sleep_and_clocks(source: str, dtype: type[np.generic], said: str) -> No
     found = simulate(source, grid=1, block=32, arguments=[np.zeros(32, dtype)], device="h200")
     assert found.predicted is not None
     assert said in found.uncertainty
+
+
+@pytest.mark.parametrize(
+    "poll",
+    ["atomicAdd(flag, 0) == 0", "atomicCAS(flag, 1, 1) != 1", "atomicOr(flag, 0) < 1"],
+)
+def test_a_flag_that_is_polled_by_atomics_has_a_time_and_a_doubt(poll: str) -> None:
+    source = ATOMIC.replace("POLL", poll)
+    found = waiting(source, 0)
+    assert found.predicted is not None
+    assert "Do not trust the time: a loop of atomic operations waits" in found.uncertainty
+    assert "Do not trust" not in waiting(source, 1).uncertainty
+    with pytest.raises(LaunchError, match="deadlock"):
+        waiting(source, 0, outputs=True)
+
+
+def test_a_lock_that_blocks_take_in_turn_is_no_doubt() -> None:
+    found = waiting(LOCK, 1)
+    assert found.predicted is not None
+    assert "Do not trust" not in found.uncertainty
+
+
+def test_a_deadlock_at_barriers_is_an_error() -> None:
+    with pytest.raises(LaunchError, match="deadlock"):
+        waiting(APART, 0)
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("table", True), ("other", False)])
+def test_managed_variables(name: str, is_told: bool) -> None:
+    source = MANAGED.replace("NAME", name)
+    found = simulate(source, grid=1, block=64, arguments=[np.zeros(64, f32)], device="h200")
+    assert found.predicted is not None
+    said = "Do not trust the time: variable `table` is managed memory"
+    assert (said in found.uncertainty) == is_told
+
+
+@pytest.mark.parametrize(("least", "is_told"), [(0, True), (1, False)])
+def test_what_prints(least: int, is_told: bool) -> None:
+    source = PRINT.replace("LEAST", str(least))
+    found = simulate(source, grid=1, block=32, arguments=[np.ones(32, f32)], device="h200")
+    assert found.predicted is not None
+    said = "Do not trust the time: the kernel prints (printf)"
+    assert (said in found.uncertainty) == is_told

@@ -108,7 +108,8 @@ class CoreLaunch(Structure):
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
         "u4 notes_requests follows at_once gives_up; p under region_ends region_writes work; "
         "u8 heap_base heap_bytes; p textures; "
-        "u4 texture_count registers checks_products start_ticks; p paces; u8 quantum"
+        "u4 texture_count registers checks_products start_ticks; p paces; u8 quantum; "
+        "u4 leaves_bounds"
     )
 
 

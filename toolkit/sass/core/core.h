@@ -35,6 +35,7 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 enum { KEPT_PRODUCT_GROUPS = 16 }; /* of a warp: who waits names how many of the last may be left */
+enum { WIDE_BYTES = 32 }; /* of the widest access of a lane */
 enum { SOURCES = 6, PREDICATES = 32, CONVERGENCE_BARRIERS = 16, CTA_BARRIERS = 16 };
 #define FULL 0xffffffffu
 
@@ -179,6 +180,7 @@ typedef struct {
     u32 start_ticks;       /* from the end of a block to the next one, where they run in time */
     const Pace *paces;     /* [length]: blocks run in time (pace.h); NULL: they do not */
     u64 quantum;           /* ticks for which warps then run side by side, one after the other */
+    u32 leaves_bounds;     /* beyond all allocations, global reads give zeros and stores are lost (space.c) */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -359,6 +361,7 @@ struct Worker {
     u64 slice_free[SLICES_IN_TIME]; /* when each slice of L2 has made its operations */
     u64 slice_added[SLICES_IN_TIME]; /* the sector of its last atomic operation, if no load has followed */
     u64 unit_free;         /* and the load/store unit of the SM */
+    u8 beyond[LANES][WIDE_BYTES]; /* what each lane accesses beyond all allocations */
 };
 
 static inline u32 popcount(u32 lanes) { return (u32)__builtin_popcount(lanes); }

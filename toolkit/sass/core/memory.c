@@ -198,9 +198,11 @@ static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     u8 *at[LANES];
     u32 kind = GENERAL;
     if (space == SPACE_SHARED) own_shared(c, a);
-    if (!resolve(c, w, i, a, m, space, is_store, at)) return;
+    const int found = resolve(c, w, i, a, m, space, is_store, at);
+    if (!found) return;
     if (space == SPACE_LOCAL) count_local(c, w, i, a, m);
     else kind = count_request(c, i, a, m, space, is_store);
+    if (found == APART) kind = GENERAL;
     note_access(c, w, i, a, m, space, (u32)is_store);
     if (c->requests) note_request(c, w, a, m, space);
     move_lanes(c, w, i, at, kind, m, m, space, is_store);

@@ -21,7 +21,7 @@ enum { PHASES = 32 };
 
 /* Accesses of 256 bits: the lower half is in d[0] or s[2], the upper one in d[1] or s[3]. The aux of a load
  * has a bit for each word that is written. */
-enum { WIDE_BYTES = 32, HALF_WORDS = 4, WIDE_WORDS = 2 * HALF_WORDS };
+enum { HALF_WORDS = 4, WIDE_WORDS = 2 * HALF_WORDS };
 
 /* Words of a half that a wide load writes: 0 the lower one, 1 the upper one. */
 static inline u32 wide_words(const Ins *i, int half) {

@@ -63,7 +63,13 @@ u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_store) {
     return !all ? OUT_OF_BOUNDS : is_store && !all->writable ? WRITE_TO_CONSTANT : OK;
 }
 
-/* Find the host address of each lane's bytes. Notes the fault and returns 0 if an access is illegal. */
+/* Whether the launch goes on although an access is beyond all allocations. A null pointer is a fault. */
+static int may_leave(const Worker *c, u32 kind, u32 space, u64 address) {
+    return c->launch->leaves_bounds && kind == OUT_OF_BOUNDS && space == SPACE_GLOBAL && address >= NULL_PAGE;
+}
+
+/* Find the host address of each lane's bytes. Notes the fault and returns 0 if an access is illegal, and
+ * returns APART if lanes are beyond all allocations, whose bytes do not follow each other as addresses do. */
 int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_store,
             u8 **at) {
     const Extent e = extent_of(a);
@@ -73,7 +79,7 @@ int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_s
         (in_block ? fault_of(c, i, e.low, space, is_store) || fault_of(c, i, e.high, space, is_store) : !all)) {
         FOR_LANES_OF(m) {
             const u32 kind = fault_of(c, i, a[l], space, is_store);
-            if (!kind) continue;
+            if (!kind || may_leave(c, kind, space, a[l])) continue;
             memory_fault(c, w, kind, space, l, a[l], i->width, is_store);
             return 0;
         }
@@ -85,11 +91,15 @@ int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_s
         return 1;
     }
     u8 *host = all ? host_of(all, e.low, e.high + i->width, is_store) : NULL;
+    int found = 1;
     FOR_LANES {
         const u64 end = a[l] + i->width;
-        at[l] = host ? host + (a[l] - e.low) : host_of(allocation_of(c, a[l], end), a[l], end, is_store);
+        const Allocation *own = host ? NULL : allocation_of(c, a[l], end);
+        at[l] = host ? host + (a[l] - e.low) : own ? host_of(own, a[l], end, is_store) : c->beyond[l];
+        if (!host && !own) found = APART;
     }
-    return 1;
+    if (found == APART) memset(c->beyond, 0, sizeof c->beyond);
+    return found;
 }
 
 static void note_unwritten(Worker *c, const Warp *w, const Ins *i, int lane, u64 address) {

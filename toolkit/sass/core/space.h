@@ -4,6 +4,9 @@
 #include "heap.h"
 #include "lanes.h"
 
+enum { APART = 2 }; /* of resolve */
+enum { NULL_PAGE = 1 << 16 }; /* an address below comes from a null pointer */
+
 enum { SHARED_WINDOW_BITS = 24, PAGE_BITS = 16, PAGE = 1 << PAGE_BITS, COPIED = PAGE, MOST_PAGES = 16 };
 
 enum { BYTES_OF_FLAGS = 16 }; /* of shared memory, that a u16 of Block.shared_written has a bit for each of */

@@ -6,8 +6,9 @@
 #include "core.h"
 
 /* An instruction as runs need it; `run`: how many of a run are left from it on, 0: it is of none.
- * `waits`: it belongs to a loop that only waits (waits.h). */
-struct Straight { u32 run, d, a, b, c, waits; };
+ * `waits`: it belongs to a loop that only waits (waits.h). `behind`: the instruction behind the innermost short
+ * loop with an atomic operation that it belongs to; 0: none. */
+struct Straight { u32 run, d, a, b, c, waits, behind; };
 
 Straight *new_straight(const Launch *launch, u32 op);
 void run_straight(Worker *c, const Warp *w, u32 pc, u32 n);

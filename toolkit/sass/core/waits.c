@@ -1,15 +1,27 @@
 #include "waits.h"
 
 #include "control.h"
+#include "operations.h"
 #include "straight.h"
 #include "stream.h"
 
 enum { WAITS = 1, BEGINS_TO_WAIT, ENDS_WAITING };
 
+/* Whether instructions from `first` to `last` are few, and one is an atomic operation. */
+static int is_short_with_atomics(const Launch *launch, u64 first, u64 last) {
+    if (first > last || last - first >= MOST_OF_PASS) return 0;
+    for (u64 k = first; k < last; k++)
+        if (launch->program[k].op == OP_ATOMIC) return 1;
+    return 0;
+}
+
 /* Note which instructions belong to such loops, whose last one is a branch. */
 void mark_waits(Straight *all, const Launch *launch, u32 branch) {
     for (u32 pc = 0; pc < launch->length; pc++) {
         const Ins *i = &launch->program[pc];
+        if (i->op == branch && is_short_with_atomics(launch, (u64)i->imm, pc))
+            for (u32 at = (u32)i->imm; at <= pc; at++)
+                if (!all[at].behind) all[at].behind = pc + 1;
         if (i->op != branch || !(i->flags & BRANCH_WAITS)) continue;
         for (u32 at = (u32)i->imm; at <= pc; at++) all[at].waits = WAITS;
         all[i->imm].waits = BEGINS_TO_WAIT;
@@ -21,9 +33,14 @@ void mark_waits(Straight *all, const Launch *launch, u32 branch) {
 int leave_loops(Worker *c) {
     int any = 0;
     EACH_GROUP_OF_ALL(g) {
-        if (g->state != READY || !c->straight[g->pc].waits) continue;
-        while (c->straight[g->pc].waits != ENDS_WAITING) g->pc++;
-        g->pc++;
+        const Straight *at = &c->straight[g->pc];
+        if (g->state != READY || !(at->waits || at->behind)) continue;
+        if (at->waits) {
+            while (c->straight[g->pc].waits != ENDS_WAITING) g->pc++;
+            g->pc++;
+        } else {
+            g->pc = at->behind;
+        }
         any = 1;
     }
     c->changes += any;

@@ -1,0 +1,62 @@
+"""Accesses of blocks that were not executed, against one block after the other."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from toolkit.execution import assumed_accesses as assumed
+from toolkit.sass.accesses import Below
+
+STARTS = [100, 1000, 5000]  # lines at which a table, a result and a gathered array begin
+ROWS = np.dtype([("step", "u4"), ("warp", "u2"), ("kind", "u1")])
+
+
+def sample(block: int) -> Any:
+    """A block that reads a table, stores to its part of a result, and reads anywhere."""
+    g = np.random.default_rng(block)
+    lines = np.concatenate(
+        [np.arange(100, 104), 1000 + 2 * block + np.arange(2), g.integers(5000, 95000, 3)]
+    )
+    rows = np.zeros(len(lines), ROWS)
+    rows["step"] = np.arange(len(lines))
+    rows["kind"][4:6] = 1
+    return SimpleNamespace(sectors=4 * lines, rows=rows, below=Below(read=9, written_by_warps=2))
+
+
+def one_by_one(samples: dict[int, Any], blocks: int, spread: int) -> NDArray[Any]:
+    """The same, for a launch whose table stays, and whose result moves by two lines per block."""
+    known, found = sorted(samples), []
+    reads = np.concatenate([samples[block].sectors[6:] // 4 for block in known])
+    first, size = int(reads.min()), int(reads.max() - reads.min()) + 1
+    for block in range(blocks):
+        near = min(known, key=lambda k: (abs(k - block), k))
+        rows = assumed._by_line(samples[near])
+        rows["block"] = block
+        lines = rows["line"].astype(np.int64)
+        if block != near:
+            own = lines[4:6]
+            lines[4:6] = (own - 1000 + 2 * (block - near)) % (2 * known[-1] + 2) + 1000
+            around = round(np.random.default_rng(block).random() * size)
+            lines[6:] = (lines[6:] - first + around) % size + first
+        rows["line"] = lines
+        found.append(rows[assumed._is_chosen(rows["line"], spread)])
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize(("most", "spread"), [(assumed.MOST_ACCESSES, 0), (450, 2)])
+@pytest.mark.parametrize("at_once", [assumed.MOST_AT_ONCE, 50])
+def test_accesses_are_those_of_each_block_moved(
+    monkeypatch: pytest.MonkeyPatch, most: int, spread: int, at_once: int
+) -> None:
+    monkeypatch.setattr(assumed, "MOST_ACCESSES", most)
+    monkeypatch.setattr(assumed, "MOST_AT_ONCE", at_once)
+    samples = {block: sample(block) for block in (0, 1, 30, 31, 60, 99, 150, 199)}
+    found = assumed.assumed_accesses(samples, 200, STARTS)
+    assert found.spread == spread  # 200 * 9 accesses, of which 450 are a quarter
+    np.testing.assert_array_equal(found.rows, one_by_one(samples, 200, spread))
+    assert (found.below.read, found.below.written_by_warps) == (1800, 400)
