@@ -135,7 +135,9 @@ class Numbers:
     request_clocks: float
     load_clocks: float
     sector_clocks: float
+    bypass_clocks: float
     store_line_bytes: float
+    whole_line_bytes: float
     part_bytes: float
     l2_line_bytes: float
     write_slots: float

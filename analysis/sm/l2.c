@@ -3,7 +3,6 @@
 #include <string.h>
 
 enum { PHASES = 1 << 16 };
-enum { WHOLE_LINE_BYTES = 45 }; /* minimum bytes that a line counts in a store that fills its sectors */
 #define LN2 0.6931471805599453
 
 /* Occupy DRAM for `clocks` from now on. */
@@ -90,7 +89,8 @@ u8 waits_for_dram(Sm *s) {
  * they are written partially, which takes longer. */
 static double clocks_of_store(const Machine *m, u32 lines, const u64 *line, u32 stored) {
     const int is_part = SECTOR * sectors_of(line, lines) > stored, fills = !is_part && stored != WHOLE;
-    const double of_sector = is_part ? m->part_bytes : SECTOR, least = fills ? WHOLE_LINE_BYTES : m->store_line_bytes;
+    const double of_sector = is_part ? m->part_bytes : SECTOR;
+    const double least = fills ? m->whole_line_bytes : m->store_line_bytes;
     double bytes = 0;
     for (u32 k = 0; k < lines; k++) {
         const double of_line = of_sector * __builtin_popcount(sectors_in(line[k]));

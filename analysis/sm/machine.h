@@ -72,7 +72,9 @@ typedef struct {
     double request_clocks; /* minimum clocks of a request */
     double load_clocks;   /* minimum clocks of a load of a line of global memory */
     double sector_clocks; /* minimum clocks of a load of one sector */
+    double bypass_clocks; /* of the load/store unit, for a copy past L1 */
     double store_line_bytes; /* minimum bytes that a line counts in a store */
+    double whole_line_bytes; /* the same in a store that fills its sectors */
     double part_bytes;    /* bytes that a partly written sector counts in a store */
     double l2_line_bytes; /* minimum bytes that a line counts in a load from L2 */
     double write_slots;   /* issue slots that writing one register of a load takes */
