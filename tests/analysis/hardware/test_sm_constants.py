@@ -291,7 +291,11 @@ def test_all_that_says_measured_is_compared_and_has_its_command():
         assert entry.source.startswith(f"{gpu}, CUDA 13.0")
         assert entry.command.startswith(RUN_OF)
         chosen = entry.command.removeprefix(RUN_OF)
-        recorded = ON_AN_H100 if name in FROM_H100 else {**MEASURED, **TENSOR, **SHARED_L2, **LATER, **TILES}
+        recorded = (
+            ON_AN_H100
+            if name in FROM_H100
+            else {**MEASURED, **TENSOR, **SHARED_L2, **LATER, **TILES}
+        )
         assert any(chosen in bench for bench in recorded), name
 
 
