@@ -84,15 +84,17 @@ def sm_of(slot: Integers, sms: int) -> Integers:
 def unequal_schedule(work: NDArray[Any], sms: int, per_sm: int) -> Schedule | None:
     """Schedule of blocks that differ.
 
-    None if the launch ends as early as if all blocks with work were equal.
+    None if the launch ends as early as if all blocks with work were equal, and most of them do as
+    much as the average block.
     """
     lifetimes = lifetimes_of(work)
-    busy = lifetimes > AT_ONCE
-    mean = float(lifetimes[busy].mean())
-    if np.abs(lifetimes - mean).max() <= UNEQUAL * mean:
-        return None
-    slot, start = scheduled(lifetimes, sms * per_sm)
-    executed, count = work["executed"].astype(np.float64), int(busy.sum())
+    busy, executed = lifetimes > AT_ONCE, work["executed"].astype(np.float64)
+    mean, count = float(lifetimes[busy].mean()), int(busy.sum())
+    if np.abs(lifetimes - mean).max() > UNEQUAL * mean:
+        slot, start = scheduled(lifetimes, sms * per_sm)
+    else:  # as long as each other, but some may have fewer warps with work
+        rounds, slot = np.divmod(np.arange(len(lifetimes)), sms * per_sm)
+        start = rounds * mean
     of_equal_blocks = (
         ((start + lifetimes).max(), ceil_div(count, sms * per_sm) * mean),
         (
@@ -100,6 +102,7 @@ def unequal_schedule(work: NDArray[Any], sms: int, per_sm: int) -> Schedule | No
             ceil_div(count, sms) * executed[busy].mean(),
         ),
         (lifetimes[busy].sum(), lifetimes.sum()),
+        (np.median(executed[busy]), executed[busy].mean()),
     )
     if all(abs(found / equal - 1) <= UNEQUAL for found, equal in of_equal_blocks):
         return None
