@@ -129,6 +129,21 @@ def test_blocks_that_differ(longest):
     assert found.lifetimes.tolist() == lifetimes_of(work(longest)).tolist()
 
 
+def test_blocks_as_long_as_each_other_may_have_fewer_warps_with_work():
+    # of 4 blocks of 8 warps the last one has one: the average block executes 78% of the others
+    of_blocks = work([100] * 4)
+    of_blocks["executed"] = [800, 800, 800, 100]
+    assert unequal_schedule(of_blocks, 132, 6) is not None
+    of_blocks["executed"] = [800] * 3 + [780]
+    assert unequal_schedule(of_blocks, 132, 6) is None
+
+
+def test_blocks_of_a_kind_that_is_common_but_not_average_differ():
+    # each SM gets 1 of 8 long blocks and 80 of 640 short ones, which are half of all work
+    longest = ([400] + [40] * 80) * 8
+    assert unequal_schedule(work(longest), 8, 1) is not None
+
+
 def test_many_short_blocks_count_by_their_work():
     # 4,000 blocks of 1% execute 40 of 140 lifetimes, in as much time as the schedule without them
     assert replayed([1000] * 100 + [10] * 4000, 4, 1) is not None
@@ -280,6 +295,16 @@ def test_equal_blocks_are_spread_over_those_of_one_sm(busy, sms, expected):
     assert found.busy_blocks == len(busy)
     assert found.is_of_equal_blocks
     assert found.weight is None
+
+
+def test_blocks_that_execute_as_much_as_the_average_stand_for_all():
+    executed = np.full(64, 100.0)
+    executed[2::4] = 150  # those of SM 2, in the middle; the average block executes 112.5
+    executed[1::8] = 150  # half of those of SM 1
+    assert spread_blocks(range(64), 4).blocks == [10, 26, 42, 58]
+    assert spread_blocks(range(64), 4, executed).blocks[0] % 4 != 2
+    executed[2::4] = 102  # within 5% of the average
+    assert spread_blocks(range(64), 4, executed).blocks == [10, 26, 42, 58]
 
 
 @pytest.mark.parametrize(
