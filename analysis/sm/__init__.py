@@ -163,10 +163,10 @@ class Machine(Numbers):
     """One SM that runs a launch: its numbers, and its share of L1, L2 and DRAM in the launch.
 
     Bandwidths are this SM's share. `dram_share` and `dram_write_share`: bytes of DRAM work per byte
-    read and written at L2. `local_read_from`: bytes that the SM moves between two accesses to a line
-    of local memory from which on L2 may have lost it, `local_read_all` from which on it has;
+    read and written at L2. `local_read_from`: bytes that the SM moves between two accesses to a
+    line of local memory from which on L2 may have lost it, `local_read_all` from which on it has;
     `local_written_from` and `local_written_all` from which on DRAM has written it in between.
-    `local_bytes`: local memory of the resident blocks, which counts where these bytes are unknown.
+    `local_bytes`: local memory of the resident blocks, the most that these bytes count as.
     `filled_share`: fraction of the bytes read from L2 that come from DRAM, `stores_filled_share`:
     bytes of DRAM per byte stored, for sectors that are stored in part. `dram_start`: clocks from
     the first request until DRAM serves it. `waiting_share`: fraction of the requests that wait for

@@ -33,7 +33,7 @@ DIRTY_AT_FIRST = 0.5
 TURNAROUND = 0.07
 # Share of the bytes of local memory that L2 reads from DRAM or writes to it, by the local memory of
 # all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
-LOCAL_READ_FROM, LOCAL_READ_ALL = 1.0, 1.9
+LOCAL_READ_FROM, LOCAL_READ_ALL = 0.75, 1.1
 LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
 # Bytes that DRAM could transfer while it writes a lone pair of sectors: on an H200, 4 bytes of each
 # 32 at random places of 512 MiB take 60.6 ps, of which reading the pair takes the time of

@@ -18,10 +18,16 @@ from numpy.typing import NDArray
 from analysis.geometry import ceil_div
 from analysis.timing.blocks_of_sm import OneSm
 from analysis.timing.work import NO_EXCHANGE, Exchanged
-from toolkit.execution.schedule import Floats, Integers, Schedule, sm_of
+from toolkit.execution.schedule import (
+    EQUAL_BLOCKS,
+    Floats,
+    Integers,
+    Schedule,
+    rounds_of,
+    sm_of,
+    spread_places,
+)
 
-EQUAL_BLOCKS = 4  # blocks of an SM whose streams represent all of its blocks if blocks are equal
-UNUSUAL = 0.05  # relative difference from the work of an average block that is not negligible
 # A block that ends after this fraction of the scheduled launch may be the last to finish.
 LATE = 0.9
 MOST_REPLAYED = 1 << 22  # warp instructions of one SM; if it executes more, some blocks are skipped
@@ -59,29 +65,11 @@ def spread_blocks(
 ) -> Replay:
     """Replay of a few blocks, evenly spread over the blocks that one SM could run.
 
-    For launches whose blocks differ little. `busy`: the blocks that do not exit at once. The SM is
-    the one in the middle, or the first if each SM runs at most one block. If its blocks execute
-    more or less than the average block by more than UNUSUAL, it is the one whose blocks are the
-    most usual. `executed`: instructions of each block of the launch.
+    For launches whose blocks differ little. `busy`: the blocks that do not exit at once.
+    `executed`: instructions of each block of the launch.
     """
-    places = _spread_places(0 if len(busy) <= sms else sms // 2, len(busy), sms)
-    if executed is not None:
-        of_busy = executed[busy]
-
-        def apart(places: Sequence[int]) -> float:
-            return float(abs(of_busy[places].mean() / of_busy.mean() - 1))
-
-        if apart(places) > UNUSUAL:
-            every_sm = range(min(sms, len(busy)))
-            places = min((_spread_places(sm, len(busy), sms) for sm in every_sm), key=apart)
+    places = spread_places(len(busy), sms, None if executed is None else executed[busy])
     return Replay(blocks=[int(busy[place]) for place in places], busy_blocks=len(busy))
-
-
-def _spread_places(sm: int, blocks: int, sms: int) -> list[int]:
-    """A few places, evenly spread over those that an SM could get of so many blocks."""
-    of_sm = range(sm, blocks, sms)
-    taken = min(EQUAL_BLOCKS, len(of_sm))
-    return [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
 
 
 def first_blocks(
@@ -148,7 +136,7 @@ def blocks_of_last_sm(
     `work`: instructions of each block (core.WORK). `read_by_block`: sectors that each block reads.
     """
     executed = work["executed"].astype(np.float64)
-    sm = sm_of(schedule.slot, sms)
+    sm = sm_of(schedule.slot, sms, rounds_of(len(work), sms, per_sm))
     of_sm = np.flatnonzero(sm == _last_sm(schedule.end, executed, sm))
     orders, further = _replayed_orders(schedule.slot[of_sm], executed[of_sm], per_sm)
     most = of_sm[orders[-1]]
