@@ -50,8 +50,8 @@ def _loaded(bench: Bench, scope: str) -> Median:
     sink, number = bench.gpu.allocate(4), bench.gpu.upload(np.zeros(1, np.float32))
 
     def seconds(loads: int) -> list[float]:
-        macros = {"WORDS": FILLED[0], "LOADS": loads, "SCOPE": f'"{scope}"'}
-        kernel = bench.kernel(SOURCE, "load_one", **macros)
+        macros: dict[str, int | str] = {"WORDS": FILLED[0], "LOADS": loads, "SCOPE": f'"{scope}"'}
+        kernel = bench.kernel(SOURCE, "load_one", "", **macros)
         launch = kernel.prepared(Geometry.of(blocks, LOADING), [sink, number])
         return [bench.gpu.timer.time(launch, l2=L2State.WARM) for _ in range(REPEATS)]
 
