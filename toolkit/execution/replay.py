@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.geometry import ceil_div
+from analysis.geometry import Geometry, ceil_div
 from analysis.timing.blocks_of_sm import OneSm
 from analysis.timing.work import NO_EXCHANGE, Exchanged
+from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from toolkit.execution.schedule import (
     EQUAL_BLOCKS,
     Floats,
@@ -27,6 +28,8 @@ from toolkit.execution.schedule import (
     sm_of,
     spread_places,
 )
+from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.schedule_facts import schedule_facts
 
 # A block that ends after this fraction of the scheduled launch may be the last to finish.
 LATE = 0.9
@@ -58,6 +61,12 @@ class Replay:
     def is_of_equal_blocks(self) -> bool:
         """True if all blocks of the launch are equal, so that any of them may be replayed."""
         return self.of_sm is None and self.exchanged is NO_EXCHANGE
+
+    def finish_at_different_times(self, kernel: Kernel, geometry: Geometry) -> bool:
+        """True if blocks resident on one SM finish at different times although all are equal."""
+        return self.is_of_equal_blocks and blocks_finish_at_different_times(
+            geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
+        )
 
 
 def spread_blocks(
