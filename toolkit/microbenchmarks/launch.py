@@ -78,7 +78,7 @@ def _empty_blocks(bench: Bench, threads: int) -> Median:
 
 
 def _dealt(bench: Bench, threads: int) -> Median:
-    """Most of the first blocks that an SM gets, three for each SM; in detail the SM of each block."""
+    """Most of the first three blocks per SM that one gets; in detail the SM of each block."""
     sms = bench.device.sm_count
     per_sm = min(bench.device.max_threads_per_sm // threads, bench.device.max_blocks_per_sm)
     out = bench.gpu.allocate(24 * sms * per_sm)
