@@ -1404,7 +1404,7 @@ def test_local_memory_that_l2_has_lost_comes_from_dram(far, waits):
         2,
     ]
     few = {"l1_lines": 4, "dram_bytes_per_clock": 1e9, "dram_latency": 500}
-    few |= {"dram_scatter": 0.0, "dram_spread": 0.0}
+    few |= {"dram_scatter": 0.0, "dram_spread": 0.0, "write_bytes_per_clock": 1e9}
     reach = {"local_bytes": 1e9, "local_read_from": 1500.0, "local_read_all": 1500.0}
     never = {"local_read_from": 1e9, "local_read_all": 1e9}
     found, near = (ran(table, warp, **few, **(reach | other)) for other in ({}, never))
