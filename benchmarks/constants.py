@@ -150,7 +150,8 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "DIRTY_SHARE": fitted("kernels that read, H200"),
         "DIRTY_AT_FIRST TURNAROUND": measured("python -m benchmarks.l2_states"),
         "WRITTEN_PAIR_BYTES": measured(f"{_PROBES} --only stg_4_of_32_bytes_at_random_512"),
-        "LOCAL_READ_FROM LOCAL_READ_ALL LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
+        "LOCAL_READ_FROM LOCAL_READ_ALL": measured(f"{_PROBES} --only local_follow"),
+        "LOCAL_WRITTEN_FROM LOCAL_WRITTEN_ALL": measured(
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
         ),
         "DOUBLES_AT_ONCE": measured("toolkit/microbenchmarks/tensor.py: DMMA, H200"),
@@ -234,12 +235,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
     f"{SM_CODE}/l2.c": {
         "PHASES LN2": _LAYOUT,
-        "WHOLE_LINE_BYTES": measured(f"{_PROBES} --only tile_16_stores_of_8: 44 to 46, all SMs"),
     },
     f"{SM_CODE}/l1.c": {"NO_LINE": _LAYOUT},
     f"{SM_CODE}/load_store.h": {
         "ON_THEIR_WAY": measured(f"{_PROBES}: up to 12 of four schedulers"),
-        "BYPASS_CLOCKS": measured("ncu on an H200: a shared wavefront of each copy past L1"),
         "COPY_PLACES": measured(f"{_PROBES}: 24 loads, or 13.4 copies"),
         "MATRIX_CLOCKS": measured(
             "a loop of LDSMs on an H100: x1, x2, x4 take 23, 25, 29, and a wavefront per matrix"
@@ -331,10 +330,12 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
             "polls and guarded steps of divisions differ by less from one execution to another "
             "(decision 103)"
         ),
-        "EQUAL_BLOCKS MOST_REPLAYED MOST_SAMPLED KINDS": _ENOUGH,
+        "MOST_REPLAYED MOST_SAMPLED KINDS": _ENOUGH,
     },
     "toolkit/execution/schedule.py": {
         "UNEQUAL": _UNEQUAL,
+        "EQUAL_BLOCKS": _ENOUGH,
+        "SMS EAGER FIRST_OTHERS OTHERS": measured(f"{_PROBES} --only blocks_dealt"),
         "LATER": measured("recorded SMs of blocks on an H200, beside the constant"),
     },
     "toolkit/sass/unread_values.py": {"NO_VALUES DATA_SOURCE _PREDICATES": _LAYOUT},

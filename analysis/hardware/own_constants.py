@@ -187,6 +187,8 @@ NOT_DETERMINED: Mapping[str, str] = {
     "product_latency_of_registers": "a round of the benchmark has a fence and a loop too",
     "product_release": "it follows from when the eighth product is issued",
     "integers_share": "which instructions share a pipe follows from no single benchmark",
+    "bypass_clocks": "Nsight Compute counts it",
+    "whole_line_bytes": "it depends on how far apart the lines of a store are",
     "sector_clocks": _FITTED,
     "write_slots": "what a load costs beside FFMAs depends on how many there are",
     "miss_clocks": _FITTED,

@@ -26,6 +26,7 @@ from analysis.library import loaded
 SCHEDULERS = 4
 NO_SCOREBOARD = 7
 UNLIMITED = 1 << 40
+INFINITE = float("inf")
 # `argument` of a product of a warpgroup, as in machine.h
 PRODUCT_OF_REGISTERS, PRODUCT_ENDS_GROUP = 32, 64
 LINE_BYTES = 128
@@ -135,7 +136,9 @@ class Numbers:
     request_clocks: float
     load_clocks: float
     sector_clocks: float
+    bypass_clocks: float
     store_line_bytes: float
+    whole_line_bytes: float
     part_bytes: float
     l2_line_bytes: float
     write_slots: float
@@ -160,7 +163,10 @@ class Machine(Numbers):
     """One SM that runs a launch: its numbers, and its share of L1, L2 and DRAM in the launch.
 
     Bandwidths are this SM's share. `dram_share` and `dram_write_share`: bytes of DRAM work per byte
-    read and written at L2, `local_read_share` and `local_write_share` the same of local memory.
+    read and written at L2. `local_read_from`: bytes that the SM moves between two accesses to a
+    line of local memory from which on L2 may have lost it, `local_read_all` from which on it has;
+    `local_written_from` and `local_written_all` from which on DRAM has written it in between.
+    `local_bytes`: local memory of the resident blocks, the most that these bytes count as.
     `filled_share`: fraction of the bytes read from L2 that come from DRAM, `stores_filled_share`:
     bytes of DRAM per byte stored, for sectors that are stored in part. `dram_start`: clocks from
     the first request until DRAM serves it. `waiting_share`: fraction of the requests that wait for
@@ -187,8 +193,11 @@ class Machine(Numbers):
     filled_share: float = 0.0
     stores_filled_share: float = 0.0
     dram_write_share: float = 0.0
-    local_read_share: float = 0.0
-    local_write_share: float = 0.0
+    local_bytes: float = 0.0
+    local_read_from: float = INFINITE
+    local_read_all: float = INFINITE
+    local_written_from: float = INFINITE
+    local_written_all: float = INFINITE
     waiting_share: float = 0.0
     most_clocks: int = UNLIMITED
     mark: int = UNLIMITED

@@ -79,20 +79,45 @@ static Line *entry_of(Sm *s, const Request *q, u64 line) {
     return line_of(&s->l1, line & COMMON ? number : number | q->space);
 }
 
+/* Bytes that the SM has read from L2 and written to it. */
+static u64 moved_bytes(const Sm *s) { return s->r->l2_read_bytes + s->r->l2_write_bytes; }
+
 /* True if L2 holds these sectors because this block has fetched them before: L1 has evicted them since, and
  * all SMs together have not moved as many bytes as L2 keeps. Traffic counts what a block reads once, so DRAM
  * has no share of this. */
 static int is_still_in_l2(const Sm *s, const Line *entry, const Block *b, u32 missing) {
-    const u64 moved = s->r->l2_read_bytes + s->r->l2_write_bytes - entry->fetched;
+    const u64 moved = moved_bytes(s) - entry->fetched;
     return !(missing & ~entry->known) && entry->block == b->age && moved <= s->m->l2_reach_bytes;
+}
+
+/* True for a share of the accesses to a line of local memory that grows with what the SM has moved since the last
+ * one: from 0 where that is `from` bytes to all where it is `all`. */
+static int has_left_l2(const Sm *s, const Line *entry, const Block *b, double from, double all) {
+    double bytes = s->m->local_bytes; /* it moves those that it moves several times no farther than all of them */
+    if (entry->block == b->age) LOWER(bytes, moved_bytes(s) - entry->fetched);
+    return bytes > from && spread(moved_bytes(s) + entry->key) * (all - from) < bytes - from;
+}
+
+/* Note that a block has accessed a line at L2. */
+static void note_access(const Sm *s, Line *entry, const Block *b) {
+    if (entry->block != b->age) entry->known = 0;
+    entry->block = b->age;
+    entry->fetched = moved_bytes(s);
 }
 
 /* Keep the lines that a request stores to. They evict others, and later loads hit their sectors that are stored
  * as a whole: `stored` bytes fill them. */
 void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now) {
     const int fills = stored >= SECTOR * sectors_of(q->line, q->step->lines);
+    const Machine *m = s->m;
+    const Block *b = &s->blocks[q->block];
     for (u32 k = 0; k < q->step->lines; k++) {
         Line *entry = entry_of(s, q, q->line[k]);
+        if (q->line[k] & LOCAL) {
+            if (has_left_l2(s, entry, b, m->local_written_from, m->local_written_all))
+                write_to_dram(s, sectors_in(q->line[k]), now);
+            note_access(s, entry, b);
+        }
         const u32 missing = fills ? sectors_in(q->line[k]) & ~entry->mask : 0;
         for (u32 n = 0; n < SECTORS_OF_LINE; n++)
             if (missing >> n & 1) entry->ready[n] = now;
@@ -109,7 +134,7 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
     const Machine *m = s->m;
     double here = from + m->l1_latency;
     Block *b = &s->blocks[q->block];
-    const int is_past = is_past_l1(instruction_at(s, q->step->pc));
+    const int always_misses = never_hits(instruction_at(s, q->step->pc));
     const double least = GREATER(s->l2.free, now) + m->miss_clocks;
     const u64 missed = s->r->l1_misses;
     if (!b->has_barriers) b->decided = 0;
@@ -125,15 +150,14 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
         }
         const u64 number = (line & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE;
         Line *entry = entry_of(s, q, line);
-        const u32 missing = is_past ? wanted : wanted & ~entry->mask;
+        const u32 missing = always_misses ? wanted : wanted & ~entry->mask;
         const int is_again = missing && (!(missing & ~entry->mask) || is_still_in_l2(s, entry, b, missing));
         const int is_in_l2 = is_again || (line & (IN_L2 | LOCAL)) != 0;
+        const int has_left = missing && line & LOCAL && has_left_l2(s, entry, b, m->local_read_from, m->local_read_all);
         if (missing) {
-            double at = line & LOCAL ? fetch_local(s, missing, now)
-                : is_again ? fetch_again(s, missing, now) : fetch(s, missing, now);
-            if (entry->block != b->age) entry->known = 0;
-            entry->block = b->age;
-            entry->fetched = s->r->l2_read_bytes + s->r->l2_write_bytes;
+            double at = has_left ? fetch_from_dram(s, missing, now)
+                : is_again || line & LOCAL ? fetch_again(s, missing, now) : fetch(s, missing, now);
+            note_access(s, entry, b);
             s->r->l1_misses += __builtin_popcount(missing);
             /* all misses of a block between two barriers wait for DRAM, or none does */
             if (!b->decided && !is_in_l2) {
@@ -141,7 +165,7 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
                 b->phases++;
                 b->waits = waits_for_dram(s);
             }
-            if (b->waits && !is_in_l2 && missing & ~with_neighbour(entry->mask)) {
+            if (has_left || (b->waits && !is_in_l2 && missing & ~with_neighbour(entry->mask))) {
                 at = behind_dram(s, now, at, dram_wait(m, b, number));
                 /* the random part of a wait grows with the load of DRAM: a warp waits for the last
                  * of its lines, and the next block for the last warp of this one */

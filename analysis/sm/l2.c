@@ -3,7 +3,6 @@
 #include <string.h>
 
 enum { PHASES = 1 << 16 };
-enum { WHOLE_LINE_BYTES = 45 }; /* minimum bytes that a line counts in a store that fills its sectors */
 #define LN2 0.6931471805599453
 
 /* Occupy DRAM for `clocks` from now on. */
@@ -52,10 +51,12 @@ double fetch(Sm *s, u64 sectors, double now) {
 /* The same of sectors that are in L2. */
 double fetch_again(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, 0, 0); }
 
-/* The same of local memory, where DRAM is busy with others of its bytes. */
-double fetch_local(Sm *s, u64 sectors, double now) {
-    const double share = s->m->local_read_share, at = fetch_share(s, sectors, now, share, share);
-    return share > 0 ? behind_dram(s, now, at, 0) : at;
+/* The same of sectors of local memory that DRAM has. */
+double fetch_from_dram(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, 1, 1); }
+
+/* DRAM writes sectors that L2 evicts. */
+void write_to_dram(Sm *s, u64 sectors, double now) {
+    ask_dram(s, now, SECTOR * __builtin_popcountll(sectors) / s->m->dram_bytes_per_clock);
 }
 
 /* Pseudorandom bits. */
@@ -87,10 +88,12 @@ u8 waits_for_dram(Sm *s) {
 }
 
 /* Clocks that the path to L2 takes for at most `stored` bytes in some lines. If their sectors hold more bytes,
- * they are written partially, which takes longer. */
+ * they are written partially, which takes longer. Sectors of local memory always are. */
 static double clocks_of_store(const Machine *m, u32 lines, const u64 *line, u32 stored) {
-    const int is_part = SECTOR * sectors_of(line, lines) > stored, fills = !is_part && stored != WHOLE;
-    const double of_sector = is_part ? m->part_bytes : SECTOR, least = fills ? WHOLE_LINE_BYTES : m->store_line_bytes;
+    const int is_local = lines && line[0] & LOCAL, is_part = is_local || SECTOR * sectors_of(line, lines) > stored;
+    const int fills = !is_part && stored != WHOLE;
+    const double of_sector = is_part ? m->part_bytes : SECTOR;
+    const double least = fills ? m->whole_line_bytes : m->store_line_bytes;
     double bytes = 0;
     for (u32 k = 0; k < lines; k++) {
         const double of_line = of_sector * __builtin_popcount(sectors_in(line[k]));
@@ -138,8 +141,7 @@ void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double 
     x->until = s->l2.write_free;
     s->r->l2_write_bytes += SECTOR * sectors;
     s->r->write_clocks += clocks;
-    const int is_local = lines && line[0] & LOCAL;
-    const double share = is_local ? m->local_write_share : m->dram_write_share;
+    const double share = lines && line[0] & LOCAL ? 0 : m->dram_write_share;
     if (share > 0) /* as much is evicted from L2 as enters; loads wait behind it */
         ask_dram(s, now, SECTOR * sectors * share / m->dram_bytes_per_clock);
 }

@@ -84,7 +84,7 @@ static int needs_data(const Sm *s, const Request *q) {
 
 /* Serve a copy past L1: the load/store unit hands it on, and serves others meanwhile. */
 static void bypass(Sm *s, const Request *q, double begin) {
-    const double handed = q->left < BYPASS_CLOCKS ? q->left : BYPASS_CLOCKS;
+    const double handed = q->left < s->m->bypass_clocks ? q->left : s->m->bypass_clocks;
     s->lsu.free = begin + handed;
     s->lsu.bypass_free = GREATER(s->lsu.bypass_free, begin) + q->left;
     s->r->lsu_busy += handed;

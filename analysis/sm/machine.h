@@ -35,7 +35,7 @@ typedef struct {
     u16 banks;         /* the bank of each operand, one bit each */
     u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | groups that may be pending; KIND_STORE: bytes
                         * per lane; KIND_PRODUCT: see above; KIND_PRODUCT_WAIT: groups that may be pending;
-                        * KIND_PRODUCT_FENCE: 1 between the proxies, 0 of a warpgroup; KIND_COPY: 1 past L1 */
+                        * KIND_PRODUCT_FENCE: 1 between the proxies, 0 of a warpgroup; KIND_COPY and KIND_LOAD: 1 past L1 */
     u8 skipped;        /* of 32 executions: how many the replay leaves out, evenly spread; for what-if runs */
     u16 latency;       /* clocks of variable-latency arithmetic until its scoreboard is released */
     u16 pipe_clocks;   /* clocks for which its unit accepts no other warp instruction */
@@ -72,7 +72,9 @@ typedef struct {
     double request_clocks; /* minimum clocks of a request */
     double load_clocks;   /* minimum clocks of a load of a line of global memory */
     double sector_clocks; /* minimum clocks of a load of one sector */
+    double bypass_clocks; /* of the load/store unit, for a copy past L1 */
     double store_line_bytes; /* minimum bytes that a line counts in a store */
+    double whole_line_bytes; /* the same in a store that fills its sectors */
     double part_bytes;    /* bytes that a partly written sector counts in a store */
     double l2_line_bytes; /* minimum bytes that a line counts in a load from L2 */
     double write_slots;   /* issue slots that writing one register of a load takes */
@@ -107,7 +109,10 @@ typedef struct {
     double filled_share;  /* fraction of the bytes read from L2 that come from DRAM */
     double stores_filled_share; /* the same of the sectors that stores write in part */
     double dram_write_share; /* bytes of DRAM work per byte written to L2 */
-    double local_read_share, local_write_share; /* the same of local memory */
+    double local_bytes;   /* that the resident blocks have of local memory */
+    double local_read_from, local_read_all; /* bytes that the SM moves between two accesses to a line of local memory,
+                                             * from which on the second one may, or does, read it from DRAM */
+    double local_written_from, local_written_all; /* the same from which on DRAM has written it before */
     double waiting_share; /* fraction of the requests to L2 that wait for DRAM */
     volatile u64 most_clocks; /* 0 ends the run, also while it goes on */
     u64 mark;             /* number of instructions; a run records when they were issued or left out */
@@ -134,3 +139,6 @@ static inline int is_request(const Instruction *i) {
 
 /* True for copies that L1 does not keep: they have a path of their own, beside the load/store unit. */
 static inline int is_past_l1(const Instruction *i) { return i->kind == KIND_COPY && i->argument; }
+
+/* True for these, and for coherent loads, which see what other SMs have stored. */
+static inline int never_hits(const Instruction *i) { return i->argument && (i->kind == KIND_COPY || i->kind == KIND_LOAD); }

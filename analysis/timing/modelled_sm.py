@@ -33,7 +33,7 @@ DIRTY_AT_FIRST = 0.5
 TURNAROUND = 0.07
 # Share of the bytes of local memory that L2 reads from DRAM or writes to it, by the local memory of
 # all resident threads relative to L2: measured on an H200 at ratios of 0.3 to 2.8 (docs/timing.md).
-LOCAL_READ_FROM, LOCAL_READ_ALL = 1.0, 1.9
+LOCAL_READ_FROM, LOCAL_READ_ALL = 0.75, 1.1
 LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
 # Bytes that DRAM could transfer while it writes a lone pair of sectors: on an H200, 4 bytes of each
 # 32 at random places of 512 MiB take 60.6 ps, of which reading the pair takes the time of
@@ -106,7 +106,7 @@ class ModelledSm:
         # bytes read, excluding partial sums of other blocks, which are in L2
         own = work.l2_read_bytes - work.exchanged.read_back_bytes
         out = self._written_back_per_byte
-        local = work.local_bytes(self.device) / self.device.l2_bytes
+        l2_bytes = self.device.l2_bytes / self.busy_sms
         crowd = self.device.sm_count / self.busy_sms
         crowd *= work.exchanged.relative_l2_reads * work.relative_reads
         dram_rate = self.dram_rate * work.relative_reads
@@ -143,8 +143,11 @@ class ModelledSm:
             * min(1.0, work.loaded_from_dram / max(1.0, work.l2_read_bytes)),
             stores_filled_share=c.fill_share * filled,
             dram_write_share=slow * (out * work.sent_share + filled),
-            local_read_share=_ramp(local, LOCAL_READ_FROM, LOCAL_READ_ALL),
-            local_write_share=_ramp(local, LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL),
+            local_bytes=work.local_bytes(self.device) / self.busy_sms,
+            local_read_from=LOCAL_READ_FROM * l2_bytes,
+            local_read_all=LOCAL_READ_ALL * l2_bytes,
+            local_written_from=LOCAL_WRITTEN_FROM * l2_bytes,
+            local_written_all=LOCAL_WRITTEN_ALL * l2_bytes,
             waiting_share=min(1.0, work.loaded_from_dram / own) if own else 0.0,
         )
 
@@ -231,11 +234,6 @@ def _dram_work(sm: ModelledSm) -> float:
     read_alone = sm.constants.dram_pair_bytes - PAIR_BYTES  # more than their bytes
     written_alone = WRITTEN_PAIR_BYTES - SECTOR_BYTES
     return transferred + work.dram_lone_pairs * read_alone + work.dram_lone_writes * written_alone
-
-
-def _ramp(value: float, start: float, end: float) -> float:
-    """0 up to `start`, 1 from `end` on, linear in between."""
-    return min(1.0, max(0.0, (value - start) / (end - start)))
 
 
 def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:

@@ -159,7 +159,8 @@ class RecordedCounts(LaunchCounts):
         sms, per_sm = residence.device.sm_count, residence.blocks_per_sm
         exchanging = self._recorded.exchanging if self.exchange is not None else None
         if exchanging is None:
-            return spread_blocks(np.flatnonzero(self.lifetimes), sms)
+            executed = None if self.work is None else self.work["executed"].astype(np.float64)
+            return spread_blocks(np.flatnonzero(self.lifetimes), sms, executed)
         return blocks_of_busiest_sm(exchanging, sms, per_sm)
 
     def read_by_block(self) -> NDArray[np.float64]:

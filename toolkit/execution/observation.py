@@ -323,8 +323,8 @@ class _Observer:
         """Instructions of each block (core.WORK), and the block that executes them in its place.
 
         A block that was not executed gets those of an executed block of its class, and is replayed
-        itself. If blocks were `drawn`, the nearest of them stands for it in both: neighbours often
-        have about as much work, and are on different SMs.
+        itself. If blocks were `drawn`, the nearest of them in its class stands for it in both:
+        neighbours often have about as much work, and are on different SMs.
         """
         known = np.concatenate([one.run.work for one in self.executed.samples.values()])
         blocks = np.array(list(self.executed.samples))
@@ -332,7 +332,7 @@ class _Observer:
         of_classes[class_of[blocks]] = known
         found, stand_in = of_classes[class_of], np.arange(self.executed.blocks)
         if drawn:
-            stand_in = nearest_drawn(drawn, self.executed.blocks)
+            stand_in = nearest_drawn(drawn, list(self.executed.samples), class_of)
             order = np.argsort(blocks)
             found = known[order][np.searchsorted(blocks[order], stand_in)]
         found[blocks], stand_in[blocks] = known, blocks

@@ -19,11 +19,18 @@ from analysis.geometry import Geometry, ceil_div
 from analysis.timing.blocks_of_sm import OneSm
 from analysis.timing.work import NO_EXCHANGE, Exchanged
 from analysis.traffic.block_schedule import blocks_finish_at_different_times
-from toolkit.execution.schedule import Floats, Integers, Schedule, sm_of
+from toolkit.execution.schedule import (
+    EQUAL_BLOCKS,
+    Floats,
+    Integers,
+    Schedule,
+    rounds_of,
+    sm_of,
+    spread_places,
+)
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.schedule_facts import schedule_facts
 
-EQUAL_BLOCKS = 4  # blocks of an SM whose streams represent all of its blocks if blocks are equal
 # A block that ends after this fraction of the scheduled launch may be the last to finish.
 LATE = 0.9
 MOST_REPLAYED = 1 << 22  # warp instructions of one SM; if it executes more, some blocks are skipped
@@ -62,16 +69,16 @@ class Replay:
         )
 
 
-def spread_blocks(busy: Sequence[int] | Integers, sms: int) -> Replay:
+def spread_blocks(
+    busy: Sequence[int] | Integers, sms: int, executed: Floats | None = None
+) -> Replay:
     """Replay of a few blocks, evenly spread over the blocks that one SM could run.
 
-    For launches whose blocks differ little. `busy`: the blocks that do not exit at once. The SM is
-    the one in the middle, or the first if each SM runs at most one block.
+    For launches whose blocks differ little. `busy`: the blocks that do not exit at once.
+    `executed`: instructions of each block of the launch.
     """
-    of_sm = range(0 if len(busy) <= sms else sms // 2, len(busy), sms)
-    taken = min(EQUAL_BLOCKS, len(of_sm))
-    chosen = [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
-    return Replay(blocks=[int(busy[place]) for place in chosen], busy_blocks=len(busy))
+    places = spread_places(len(busy), sms, None if executed is None else executed[busy])
+    return Replay(blocks=[int(busy[place]) for place in places], busy_blocks=len(busy))
 
 
 def first_blocks(
@@ -138,7 +145,7 @@ def blocks_of_last_sm(
     `work`: instructions of each block (core.WORK). `read_by_block`: sectors that each block reads.
     """
     executed = work["executed"].astype(np.float64)
-    sm = sm_of(schedule.slot, sms)
+    sm = sm_of(schedule.slot, sms, rounds_of(len(work), sms, per_sm))
     of_sm = np.flatnonzero(sm == _last_sm(schedule.end, executed, sm))
     orders, further = _replayed_orders(schedule.slot[of_sm], executed[of_sm], per_sm)
     most = of_sm[orders[-1]]

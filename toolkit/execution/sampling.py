@@ -89,11 +89,23 @@ def drawn_blocks(known: Sequence[int], blocks: int, count: int, seed: bytes) -> 
     return [int(block) for block in drawn + after]
 
 
-def nearest_drawn(drawn: Sequence[int], blocks: int) -> NDArray[np.int64]:
-    """For each block of a launch, the nearest of those `drawn`; of two, the lower one."""
-    among = np.sort(np.asarray(drawn))
-    between = (among[1:] + among[:-1]) / 2
-    return among[np.searchsorted(between, np.arange(blocks))]
+def nearest_drawn(
+    drawn: Sequence[int], executed: Sequence[int], class_of: NDArray[np.uint32]
+) -> NDArray[np.int64]:
+    """For each block of a launch, the nearest of those `drawn` that are of its class.
+
+    Of two, the lower one. `executed`: all executed blocks, of which the nearest one stands for a
+    block of whose class none was drawn. `class_of`: class of each block.
+    """
+    found = np.arange(len(class_of))
+    for number in np.unique(class_of):
+        members = np.flatnonzero(class_of == number)
+        among = np.intersect1d(drawn, members)
+        if not among.size:
+            among = np.intersect1d(executed, members)
+        between = (among[1:] + among[:-1]) / 2
+        found[members] = among[np.searchsorted(between, members)]
+    return found
 
 
 def further_draws(values: NDArray[np.float64], rest: int) -> int:

@@ -6,7 +6,9 @@ first, and holds it for as long as its longest warp executes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from heapq import heapify, heapreplace
 from typing import Any
 
@@ -19,15 +21,17 @@ from toolkit.execution.accesses import AT_ONCE
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+EQUAL_BLOCKS = 4  # blocks of an SM whose streams represent all of its blocks if blocks are equal
 # Blocks count as equal if the launch ends within this relative difference of a launch whose blocks
 # are all average.
 UNEQUAL = 0.05
-# The first blocks are distributed to the SMs in rounds, and each round begins this many SMs later.
-# Source: SMs recorded for 1,056 blocks of 256 threads and 4,224 blocks of 64 threads on an H200. A
-# round reaches 124 of 132 SMs before an SM gets a second block. The number of every n-th block that
-# one SM gets, at most: 32 of 32 for n = 2 and 4, 16 for n = 8, 12 for n = 3, and 9 for n = 16; with
-# this rule 32, 17, 11 and 10.
-LATER = 8
+# The first blocks of a launch go to the SMs in turns: a block to each of 8 eager SMs, then one to
+# each of some of the other 124, which take blocks in rounds: 72 in the first turn, and 3 rounds in
+# four turns from then on. No SM gets more than the average, rounded up, or than it has room for.
+# Source: SMs recorded for launches of 132 to 100,096 blocks of 64 to 1,024 threads on an H200.
+SMS, EAGER = 132, 8
+FIRST_OTHERS, OTHERS = 72, (92, 92, 98, 90)
+LATER = 8  # where nobody recorded it, each round of blocks begins this many SMs later
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,30 +80,82 @@ def scheduled(lifetimes: Floats, slots: int) -> tuple[Integers, Floats]:
     return slot, start
 
 
-def sm_of(slot: Integers, sms: int) -> Integers:
-    """The SM of each slot. Blocks fill the slots in order of their numbers."""
-    return (slot + slot // sms * LATER) % sms
+def sm_of(slot: Integers, sms: int, rounds: int) -> Integers:
+    """The SM of each slot. Blocks fill the slots in order of their numbers.
+
+    `rounds`: blocks that an SM gets before the first of them ends.
+    """
+    if sms != SMS:
+        return (slot + slot // sms * LATER) % sms
+    found: Integers = _dealt(rounds)[slot]
+    return found
+
+
+def rounds_of(blocks: int, sms: int, per_sm: int) -> int:
+    """Blocks that an SM gets before the first of them ends."""
+    return min(per_sm, ceil_div(blocks, sms))
+
+
+@cache
+def _dealt(rounds: int) -> Integers:
+    """SM of each of the first blocks, if each SM gets so many of them."""
+    others = EAGER + np.arange(rounds * (SMS - EAGER)) % (SMS - EAGER)
+    lengths = np.array([FIRST_OTHERS, *(OTHERS * rounds)[: rounds - 1]])
+    turns = np.split(others, np.minimum(np.cumsum(lengths), len(others)))
+    eager = np.arange(EAGER)
+    *of_eager, last = turns
+    return np.concatenate([part for turn in of_eager for part in (eager, turn)] + [last])
+
+
+def spread_places(blocks: int, sms: int, executed: Floats | None = None) -> list[int]:
+    """A few places of so many blocks, evenly spread over those that one SM could run.
+
+    The SM is the one in the middle, or the first if each SM runs at most one block. If its blocks
+    execute more or less than the average block by more than UNEQUAL, it is the one whose blocks are
+    the most usual. `executed`: instructions of each block.
+    """
+    places = _places_of(0 if blocks <= sms else sms // 2, blocks, sms)
+    if executed is None:
+        return places
+    average = executed.mean()
+
+    def apart(places: Sequence[int]) -> float:
+        return float(abs(executed[places].mean() / average - 1))
+
+    if apart(places) <= UNEQUAL:
+        return places
+    return min((_places_of(sm, blocks, sms) for sm in range(min(sms, blocks))), key=apart)
+
+
+def _places_of(sm: int, blocks: int, sms: int) -> list[int]:
+    """A few places, evenly spread over those that an SM could get of so many blocks."""
+    of_sm = range(sm, blocks, sms)
+    taken = min(EQUAL_BLOCKS, len(of_sm))
+    return [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
 
 
 def unequal_schedule(work: NDArray[Any], sms: int, per_sm: int) -> Schedule | None:
     """Schedule of blocks that differ.
 
-    None if the launch ends as early as if all blocks with work were equal.
+    None if the launch ends as early as if all blocks with work were equal, and a few of an SM do as
+    much as the average block.
     """
     lifetimes = lifetimes_of(work)
-    busy = lifetimes > AT_ONCE
-    mean = float(lifetimes[busy].mean())
-    if np.abs(lifetimes - mean).max() <= UNEQUAL * mean:
-        return None
-    slot, start = scheduled(lifetimes, sms * per_sm)
-    executed, count = work["executed"].astype(np.float64), int(busy.sum())
+    busy, executed = lifetimes > AT_ONCE, work["executed"].astype(np.float64)
+    mean, count = float(lifetimes[busy].mean()), int(busy.sum())
+    if np.abs(lifetimes - mean).max() > UNEQUAL * mean:
+        slot, start = scheduled(lifetimes, sms * per_sm)
+    else:  # as long as each other, but some may have fewer warps with work
+        rounds, slot = np.divmod(np.arange(len(lifetimes)), sms * per_sm)
+        start = rounds * mean
     of_equal_blocks = (
         ((start + lifetimes).max(), ceil_div(count, sms * per_sm) * mean),
         (
-            np.bincount(sm_of(slot, sms), executed).max(),
+            np.bincount(sm_of(slot, sms, rounds_of(len(slot), sms, per_sm)), executed).max(),
             ceil_div(count, sms) * executed[busy].mean(),
         ),
         (lifetimes[busy].sum(), lifetimes.sum()),
+        (executed[busy][spread_places(count, sms, executed[busy])].mean(), executed[busy].mean()),
     )
     if all(abs(found / equal - 1) <= UNEQUAL for found, equal in of_equal_blocks):
         return None

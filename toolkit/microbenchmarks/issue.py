@@ -56,6 +56,7 @@ OPS = {
     ),
     "mufu_ex2": Op(ptx="ex2.approx.ftz.f32 {x}, {x};", opcode=r"MUFU\.EX2", letter="f"),
     "i2f": Op(ptx="{{.reg .f32 t; cvt.rn.f32.s32 t, {x}; mov.b32 {x}, t;}}", opcode="I2F"),
+    "i2f_up": Op(ptx="{{.reg .f32 t; cvt.rp.f32.u32 t, {x}; mov.b32 {x}, t;}}", opcode=r"I2F\."),
     "f2i": Op(ptx="{{.reg .f32 t; mov.b32 t, {x}; cvt.rzi.s32.f32 {x}, t;}}", opcode="F2I"),
     "popc": Op(ptx="popc.b32 {x}, {x};", opcode="POPC"),
     "shfl": Op(ptx="shfl.sync.bfly.b32 {x}, {x}, 1, 0x1f, 0xffffffff;", opcode="SHFL"),

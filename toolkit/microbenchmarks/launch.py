@@ -15,6 +15,7 @@ PROBES: tuple[Probe, ...] = ()
 THREADS = (32, 256, 1024)
 SM, BEGIN, END = 0, 1, 2  # columns of the records that blocks write
 BLOCK_CYCLES = 2000  # duration of a block in the benchmark of turnover
+FIRST_PER_SM, HELD_CYCLES = 3, 100_000  # of blocks that are dealt: none ends before the last starts
 WAVES = 16  # waves in the benchmark of turnover
 EMPTY_PER_SM = 100, 500  # blocks: the difference between the two has no start
 
@@ -76,7 +77,27 @@ def _empty_blocks(bench: Bench, threads: int) -> Median:
     return Median.of(found).scaled(1 / bench.device.sm_count)
 
 
+def _dealt(bench: Bench, threads: int) -> Median:
+    """Most of the first three blocks per SM that one gets; in detail the SM of each block."""
+    sms = bench.device.sm_count
+    per_sm = min(bench.device.max_threads_per_sm // threads, bench.device.max_blocks_per_sm)
+    out = bench.gpu.allocate(24 * sms * per_sm)
+    kernel = bench.kernel(SOURCE, "blocks_on_sms")
+    launch = kernel.prepared(Geometry.of(sms * per_sm, threads), [out, np.int32(HELD_CYCLES)])
+    noted = bench.noted("blocks_on_sms", launch, out, (sms * per_sm, 3))
+    first = np.bincount(noted[: FIRST_PER_SM * sms, SM], minlength=sms)
+    return Median.of([float(first.max())], sms=noted[:, SM].tolist())
+
+
 BENCHMARKS = (
+    *each(
+        "blocks_dealt_{threads}_threads",
+        "blocks",
+        f"the most of the first {FIRST_PER_SM} blocks per SM that one of them gets, of a launch "
+        "that fills the device with blocks of {threads} threads",
+        _dealt,
+        threads=(64, 256),
+    ),
     *each(
         "empty_kernel_{threads}_threads_s",
         "seconds",

@@ -39,7 +39,7 @@ from toolkit.machine_code.instruction import (
 from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
-from toolkit.sass.isa.memory import is_of_matrices, is_wide, width
+from toolkit.sass.isa.memory import is_of_matrices, is_strong, is_wide, width
 from toolkit.sass.isa.registry import is_predicate
 from toolkit.sass.isa.slots import matrix_columns
 from toolkit.sass.isa.texture import TEXTURES, channels_written
@@ -61,7 +61,7 @@ _HEAVY = {"IMAD", "IDP", "VIADD"}
 _HALF = {"HFMA2", "HADD2", "HMUL2", "HSET2", "HSETP2", "HMNMX2"}
 _FP64 = {"DFMA", "DADD", "DMUL", "DSETP", "DMNMX"}
 # FCHK too: with it, a division of floats takes 12 clocks more of a scheduler than without.
-_XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R", "FCHK"}
+_XU = {"MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R", "FCHK"}
 _CONVERSIONS = {"F2F", "F2I", "I2F", "FRND"}
 _CONSTANT = {"LDC", "ULDC", "LDCU"}
 _UNIFORM = {*_CONSTANT, "R2UR", "S2UR"}
@@ -107,7 +107,7 @@ _OF_BARRIERS = {
     "PHASECHK": Kind.MBARRIER_WAIT,
 }
 AFTER_COPIES = 1  # for analysis/sm: arrives when the warp's copies have been made
-PAST_L1 = 1  # for analysis/sm: of a copy that L1 does not keep
+PAST_L1 = 1  # for analysis/sm: of a copy or a coherent load, which never hits L1
 _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_FMA, Unit.FMA),
     (_HEAVY, Unit.FMA_HEAVY),
@@ -172,10 +172,13 @@ def _argument(instruction: Instruction) -> int:
 
 
 def _access(instruction: Instruction) -> int:
-    """Argument of an access of memory: bytes stored per lane, or whether a copy passes L1 by."""
+    """Argument of an access of memory: bytes stored per lane, or whether L1 has no part in it."""
     kind = _kind(instruction)
     if kind == Kind.COPY:
         return PAST_L1 * ("BYPASS" in instruction.modifiers)
+    if kind == Kind.LOAD:
+        beyond_the_sm = {"GPU", "SYS"} & set(instruction.modifiers)
+        return PAST_L1 * (is_strong(instruction) and bool(beyond_the_sm))
     return width(instruction) if kind == Kind.STORE else 0
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from statistics import fmean
 
 import pytest
 
@@ -25,6 +26,10 @@ LATER = {
     for name, constant in recordings.read(RECORDED.with_stem("mechanisms_h200"))[
         "constants"
     ].items()
+}
+TILES = {
+    name: constant["value"]
+    for name, constant in recordings.read(RECORDED.with_stem("tiles_h200"))["constants"].items()
 }
 HOPPER = CONSTANTS["sm_90"]
 
@@ -141,6 +146,12 @@ FROM_RECORDED |= {
     "fence_clocks": (
         (MEASURED["flag_1_fences_cycles"] - MEASURED["flag_0_fences_cycles"]) / 2,
         0.001,
+    ),
+    "whole_line_bytes": (  # 16 stores of 8 warps to 8 lines each, where all SMs store
+        fmean(value for name, value in TILES.items() if "_stores_of_8_" in name and "_all_" in name)
+        / (16 * 8 * 8)
+        * HOPPER.write_bytes_per_clock,
+        0.005,
     ),
     "part_bytes": (
         128
@@ -280,7 +291,11 @@ def test_all_that_says_measured_is_compared_and_has_its_command():
         assert entry.source.startswith(f"{gpu}, CUDA 13.0")
         assert entry.command.startswith(RUN_OF)
         chosen = entry.command.removeprefix(RUN_OF)
-        recorded = ON_AN_H100 if name in FROM_H100 else {**MEASURED, **TENSOR, **SHARED_L2, **LATER}
+        recorded = (
+            ON_AN_H100
+            if name in FROM_H100
+            else {**MEASURED, **TENSOR, **SHARED_L2, **LATER, **TILES}
+        )
         assert any(chosen in bench for bench in recorded), name
 
 

@@ -17,6 +17,7 @@ from toolkit.execution.replay import (
 from toolkit.execution.schedule import (
     Schedule,
     lifetimes_of,
+    rounds_of,
     scheduled,
     sm_of,
     typical_steps,
@@ -84,16 +85,37 @@ def test_blocks_take_the_slot_that_becomes_free_first(lifetimes, slots, slot, st
     assert [part.tolist() for part in found] == [slot, start]
 
 
-def test_each_round_over_the_sms_begins_eight_later():
-    assert sm_of(np.array([0, 1, 131, 132, 264, 395]), 132).tolist() == [0, 1, 131, 8, 16, 15]
+def test_each_round_over_the_sms_begins_eight_later_where_nobody_recorded_it():
+    assert sm_of(np.array([0, 1, 81, 82, 164, 171]), 82, 8).tolist() == [0, 1, 81, 8, 16, 23]
 
 
 @pytest.mark.parametrize(
-    ("every", "most"), [(2, 32), (4, 32), (8, 17), (3, 11), (16, 10), (12, 11), (132, 1)]
+    ("grid", "first", "fewest", "most"),
+    [
+        (132, 132, 1, 1),
+        (264, 132, 0, 2),
+        (264, 264, 2, 2),
+        (391, 391, 2, 3),
+        (782, 391, 2, 5),
+        (100096, 391, 2, 5),
+        (700, 700, 5, 6),
+        (1400, 700, 5, 8),
+        (1056, 1056, 8, 8),
+    ],
+)
+def test_an_h200_deals_the_first_blocks_to_eight_sms_more_often(grid, first, fewest, most):
+    """Recorded: the fewest and most of the first blocks that an SM gets, 8 resident."""
+    rounds = rounds_of(grid, 132, 8)
+    found = np.bincount(sm_of(np.arange(first), 132, rounds), minlength=132)
+    assert (found.min(), found.max()) == (fewest, most)
+
+
+@pytest.mark.parametrize(
+    ("every", "most"), [(2, 32), (4, 32), (8, 16), (3, 12), (16, 9), (12, 12), (132, 4)]
 )
 def test_blocks_at_equal_distances_meet_on_an_sm_as_they_do_on_an_h200(every, most):
-    # recorded: 32, 32, 16, 12, 9, 12 and 4 of the 32 blocks of an SM
-    assert np.bincount(sm_of(np.arange(every // 2, 4224, every), 132)).max() == most
+    # of the 32 blocks of an SM, as recorded
+    assert np.bincount(sm_of(np.arange(every // 2, 4224, every), 132, 32)).max() == most
 
 
 # --- do blocks differ ---------------------------------------------------------------------------
@@ -127,6 +149,21 @@ def test_blocks_that_differ(longest):
     assert found is not None
     assert found.typical_steps == typical_steps(work(longest))
     assert found.lifetimes.tolist() == lifetimes_of(work(longest)).tolist()
+
+
+def test_blocks_as_long_as_each_other_may_have_fewer_warps_with_work():
+    # of 4 blocks of 8 warps the last one has one: the average block executes 78% of the others
+    of_blocks = work([100] * 4)
+    of_blocks["executed"] = [800, 800, 800, 100]
+    assert unequal_schedule(of_blocks, 132, 6) is not None
+    of_blocks["executed"] = [800] * 3 + [780]
+    assert unequal_schedule(of_blocks, 132, 6) is None
+
+
+def test_blocks_of_a_kind_that_is_common_but_not_average_differ():
+    # each SM gets 1 of 8 long blocks and 80 of 640 short ones, which are half of all work
+    longest = ([400] + [40] * 80) * 8
+    assert unequal_schedule(work(longest), 8, 1) is not None
 
 
 def test_many_short_blocks_count_by_their_work():
@@ -280,6 +317,16 @@ def test_equal_blocks_are_spread_over_those_of_one_sm(busy, sms, expected):
     assert found.busy_blocks == len(busy)
     assert found.is_of_equal_blocks
     assert found.weight is None
+
+
+def test_blocks_that_execute_as_much_as_the_average_stand_for_all():
+    executed = np.full(64, 100.0)
+    executed[2::4] = 150  # those of SM 2, in the middle; the average block executes 112.5
+    executed[1::8] = 150  # half of those of SM 1
+    assert spread_blocks(range(64), 4).blocks == [10, 26, 42, 58]
+    assert spread_blocks(range(64), 4, executed).blocks[0] % 4 != 2
+    executed[2::4] = 102  # within 5% of the average
+    assert spread_blocks(range(64), 4, executed).blocks == [10, 26, 42, 58]
 
 
 @pytest.mark.parametrize(

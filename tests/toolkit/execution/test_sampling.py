@@ -117,8 +117,16 @@ def test_relative_half_width(interval, width):
 
 
 def test_the_nearest_drawn_block_stands_for_others():
-    assert nearest_drawn([7, 1, 3], 10).tolist() == [1, 1, 1, 3, 3, 3, 7, 7, 7, 7]
-    assert nearest_drawn([2], 4).tolist() == [2, 2, 2, 2]
+    one_class = np.zeros(10, dtype=np.uint32)
+    assert nearest_drawn([7, 1, 3], [], one_class).tolist() == [1, 1, 1, 3, 3, 3, 7, 7, 7, 7]
+    assert nearest_drawn([2], [], one_class[:4]).tolist() == [2, 2, 2, 2]
+
+
+def test_a_block_of_another_class_stands_for_none():
+    class_of = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0], dtype=np.uint32)
+    # none of class 1 was drawn: of its executed blocks, 0 and 3, the nearest one
+    found = nearest_drawn([5, 8], [0, 3, 5, 8], class_of)
+    assert found.tolist() == [0, 0, 3, 3, 5, 5, 5, 8, 8, 8]
 
 
 def test_further_draws_are_as_many_as_a_narrow_interval_needs():

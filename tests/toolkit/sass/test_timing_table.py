@@ -198,6 +198,34 @@ def test_divisions_and_doubles_are_told_by_their_pipe_and_pairs():
     assert all(register >= 0 and register % 2 == 0 for register in pairs)
 
 
+def test_an_integer_that_is_rounded_up_to_a_float_takes_the_pipe_of_special_functions():
+    """As each division of integers has it; the nearest float of one is integer arithmetic."""
+    source = """extern "C" __global__ void divide(unsigned *out, unsigned a, unsigned b)
+    { out[threadIdx.x] = (threadIdx.x + a) / b; out[a] = __float_as_uint((float)a); }"""
+    program = cubin_of(source, "divide", "sm_90")
+    units = {
+        one.opcode: row["unit"]
+        for one, row in zip(program.instructions, machine_code(program), strict=True)
+    }
+    assert units["I2F"] == units["F2I"] == Unit.XU
+    assert units["I2FP"] == Unit.ALU
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"), [("relaxed.gpu", 1), ("relaxed.sys", 1), ("relaxed.cta", 0), ("ca", 0)]
+)
+def test_coherent_loads_pass_l1_by(how, expected):
+    source = f"""extern "C" __global__ void load(unsigned *out)
+    {{ unsigned x; asm volatile("ld.{how}.u32 %0, [%1];" : "=r"(x) : "l"(out)); out[x] = x; }}"""
+    program = cubin_of(source, "load", "sm_90")
+    found = [
+        row["argument"]
+        for one, row in zip(program.instructions, machine_code(program), strict=True)
+        if one.opcode in ("LD", "LDG")
+    ]
+    assert found == [expected]
+
+
 KINDS = {
     "LDG": Kind.LOAD,
     "STG": Kind.STORE,
