@@ -165,10 +165,9 @@ def _argument(instruction: Instruction) -> int:
         return AFTER_COPIES
     if instruction.opcode == "DMMA":
         return next((_DOUBLES[m] for m in instruction.modifiers if m in _DOUBLES), 1)
-    if instruction.opcode in _PRODUCTS:
-        return _product(instruction)
-    if instruction.opcode in _TENSOR:
-        return _bank_clocks(instruction)
+    if instruction.opcode in _PRODUCTS | _TENSOR:
+        is_of_group = instruction.opcode in _PRODUCTS
+        return _product(instruction) if is_of_group else _bank_clocks(instruction)
     if instruction.opcode in ("FENCE", "WARPGROUP"):
         left = (one.integer for one in instruction.operands if isinstance(one, Immediate))
         return int(instruction.opcode == "FENCE") or next(left, 0)
