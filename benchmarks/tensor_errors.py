@@ -203,11 +203,11 @@ def _predicted(
                 },
             )
     for family, of_family in ratios.items():
-        plain, own_launch, own_clock = (_off(one) for one in zip(*of_family, strict=True))
+        errors, with_launch, at_clock = (_off(one) for one in zip(*of_family, strict=True))
         print(
-            f"{family:10} {len(of_family):3} launches, mean {fmean(plain):.1%}, median "
-            f"{median(plain):.1%}, with its launch time {fmean(own_launch):.1%}, at its clock "
-            f"{fmean(own_clock):.1%}"
+            f"{family:10} {len(of_family):3} launches, mean {fmean(errors):.1%}, median "
+            f"{median(errors):.1%}, with its launch time {fmean(with_launch):.1%}, at its clock "
+            f"{fmean(at_clock):.1%}"
         )
 
 

@@ -110,7 +110,8 @@ static int is_product_of_warp(const Instruction *i) {
  * instructions behind it have had them. */
 static void begin_product(Scheduler *x, const Instruction *i, u64 now) {
     x->product_at = now;
-    for (u32 bank = 0; bank < BANKS; bank++) x->product_banks[bank] = i->argument;
+    const u32 needed = i->argument < i->pipe_clocks ? i->argument : i->pipe_clocks;
+    for (u32 bank = 0; bank < BANKS; bank++) x->product_banks[bank] = needed;
 }
 
 static void delay_product(Scheduler *x, u64 now) {
