@@ -6,9 +6,10 @@
     python -m benchmarks.tensor_errors --table           # of docs/tensor_cores.md
 
 Prints predicted over measured for each launch of validation/timing/tensor_launches.py, with the
-launch time that ships and with that of the machine that timed them, and the errors by family. A few
+launch time and the clock that ship, with the launch time of the machine that timed them, and at the
+clock that Nsight Compute recorded (benchmarks/tensor_clocks.py), and the errors by family. A few
 blocks represent all, as in the command `simulate`, if they say what all access: a launch takes a
-second to a minute. `--output` records the predicted times: README and docs/tensor_cores.md state
+second to two minutes. `--output` records the predicted times: README and docs/tensor_cores.md state
 the errors of those in validation/timing/recorded/tensor_predicted_h200.json.
 """
 
@@ -18,15 +19,16 @@ import argparse
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
 
-from analysis.devices import find_device
+from analysis.devices import Device, find_device, with_clock
 from analysis.errors import ToolkitError
 from analysis.timing.predicted import Explanation
+from benchmarks.tensor_clocks import recorded_clocks
 from toolkit.execution.representatives import Blocks
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.launch import Execution, launch_geometry
@@ -56,16 +58,25 @@ class Prediction(NamedTuple):
     why_not: str = ""
 
 
-def prediction(label: str) -> Prediction:
-    """Prediction for a launch of the list.
+class Ratios(NamedTuple):
+    """Predicted over measured time of a launch; the last two with its launch time, at its clock."""
+
+    plain: float
+    own_launch: float
+    own_clock: float
+
+
+def prediction(label: str, device: Device | None = None) -> Prediction:
+    """Prediction for a launch of the list, for another device than the one that timed them.
 
     All blocks are executed if a few do not say what all access.
     """
     one = next(one for one in LAUNCHES if one.label == label)
+    device = device or find_device(DEVICE)
     try:
-        found = _executed(one, "representative")
+        found = _executed(one, "representative", device)
         if found.predicted is None:
-            found = _executed(one, "all")
+            found = _executed(one, "all", device)
     except ToolkitError as error:
         return Prediction(None, why_not=str(error))
     if found.predicted is None:
@@ -73,11 +84,17 @@ def prediction(label: str) -> Prediction:
     return Prediction(found.predicted.time_s, found.predicted.launch_s)
 
 
-def _executed(one: TensorLaunch, blocks: Blocks) -> Execution:
+def both_predictions(label: str) -> tuple[Prediction, Prediction]:
+    """Predictions for a launch at the clock that the model predicts, and at the recorded one."""
+    clock_mhz = recorded_clocks()[label] / 1e6
+    return prediction(label), prediction(label, with_clock(find_device(DEVICE), clock_mhz))
+
+
+def _executed(one: TensorLaunch, blocks: Blocks, device: Device) -> Execution:
     simulator = Simulator(
         arch=None,
         blocks=blocks,
-        device=find_device(DEVICE),
+        device=device,
         outputs=False,
         explanation=Explanation.NONE,
         seed=SEED,
@@ -89,31 +106,43 @@ def _executed(one: TensorLaunch, blocks: Blocks) -> Execution:
 PREDICTED = RECORDED.with_name("tensor_predicted_h200.json")
 
 
-def recorded_ratios(half: str) -> Mapping[str, list[float]]:
-    """Predicted over measured times of a half as recorded, by family, and of "all"."""
+def recorded_ratios(half: str, time: str = "predicted_s") -> Mapping[str, list[float]]:
+    """Predicted over measured times of a half as recorded, by family, and of "all".
+
+    `time`: "predicted_s", or "at_recorded_clock_s".
+    """
     times, found = recorded(), defaultdict[str, list[float]](list)
     for label, row in recordings.read(PREDICTED)["launches"].items():
         if row["half"] == half:
             for name in (row["family"], "all"):
-                found[name].append(row["predicted_s"] / times[label]["median_s"])
+                found[name].append(row[time] / times[label]["median_s"])
     return found
 
 
 def table() -> Iterator[str]:
     """Errors of the recorded times by family and half, as lines of Markdown."""
-    yield (
-        "| family | first half, fitted: launches, mean, median "
-        "| second half, held out: launches, mean, median |"
-    )
+    of_each = "launches, mean, median; mean at the recorded clock"
+    yield f"| family | first half, fitted: {of_each} | second half, held out: {of_each} |"
     yield "|---|---|---|"
-    halves = [recorded_ratios(half) for half in HALVES]
+    halves = [
+        [recorded_ratios(half, time) for time in ("predicted_s", "at_recorded_clock_s")]
+        for half in HALVES
+    ]
     for family in (*FAMILIES, "all"):
         cells = [family]
-        for ratios in (half[family] for half in halves):
-            errors = [abs(ratio - 1) for ratio in ratios]
+        for plain, own_clock in halves:
+            ratios = plain[family]
+            errors = _off(ratios)
             worst = f", from {min(ratios):.2f} to {max(ratios):.2f}" if family == "all" else ""
-            cells.append(f"{len(errors)}, {fmean(errors):.1%}, {median(errors):.1%}{worst}")
+            cells.append(
+                f"{len(errors)}, {fmean(errors):.1%}, {median(errors):.1%}{worst}; "
+                f"{fmean(_off(own_clock[family])):.1%}"
+            )
         yield f"| {' | '.join(cells)} |"
+
+
+def _off(ratios: Iterable[float]) -> list[float]:
+    return [abs(ratio - 1) for ratio in ratios]
 
 
 def main() -> None:
@@ -134,34 +163,51 @@ def main() -> None:
         for one in LAUNCHES
         if chosen.half in (one.half, "both") and re.search(chosen.only, one.label)
     ]
-    times, errors = recorded(), defaultdict[str, list[tuple[float, float]]](list)
-    rows: dict[str, Mapping[str, str | float]] = {}
-    with ProcessPoolExecutor(chosen.processes) as processes:
-        found = processes.map(prediction, [one.label for one in launches])
-        for one, (predicted_s, launch_s, why_not) in zip(launches, found, strict=True):
-            if predicted_s is None:
-                print(f"{one.label:42} {why_not}", flush=True)
-                continue
-            measured_s = times[one.label]["median_s"]
-            ratio = predicted_s / measured_s
-            own = (predicted_s - launch_s + LAUNCH_S) / measured_s
-            print(f"{one.label:42} {ratio:.2f}  with its launch time {own:.2f}", flush=True)
-            errors[one.family].append((abs(ratio - 1), abs(own - 1)))
-            rows[one.label] = {
-                "half": one.half, "family": one.family, "predicted_s": float(f"{predicted_s:.5g}")
-            }  # fmt: skip
-    if not errors:
+    rows = dict(_predicted(launches, chosen.processes))
+    if not rows:
         sys.exit("error: no launch was predicted: give another --only")
     if chosen.output:
         recordings.write(chosen.output, {"device": DEVICE, "launches": rows})
-    everything = [error for of_family in errors.values() for error in of_family]
-    for family, of_family in (*errors.items(), ("all", everything)):
-        (mean, middle), (own, _) = (
-            (fmean(one), median(one)) for one in zip(*of_family, strict=True)
-        )
+
+
+def _predicted(
+    launches: Sequence[TensorLaunch], processes: int
+) -> Iterator[tuple[str, Mapping[str, str | float]]]:
+    """Label of each launch and what is recorded of it; prints how far it is off, and errors."""
+    times, ratios = recorded(), defaultdict[str, list[Ratios]](list)
+    with ProcessPoolExecutor(processes) as pool:
+        found = pool.map(both_predictions, [one.label for one in launches])
+        for one, (plain, own_clock) in zip(launches, found, strict=True):
+            if plain.time_s is None or own_clock.time_s is None:
+                print(f"{one.label:42} {plain.why_not or own_clock.why_not}", flush=True)
+                continue
+            measured_s = times[one.label]["median_s"]
+            own_launch_s = plain.time_s - plain.launch_s + LAUNCH_S
+            of_one = Ratios(
+                *(time_s / measured_s for time_s in (plain.time_s, own_launch_s, own_clock.time_s))
+            )
+            ratios[one.family].append(of_one)
+            ratios["all"].append(of_one)
+            print(
+                f"{one.label:42} {of_one.plain:.2f}  with its launch time {of_one.own_launch:.2f}, "
+                f"at its clock {of_one.own_clock:.2f}",
+                flush=True,
+            )
+            yield (
+                one.label,
+                {
+                    "half": one.half,
+                    "family": one.family,
+                    "predicted_s": float(f"{plain.time_s:.5g}"),
+                    "at_recorded_clock_s": float(f"{own_clock.time_s:.5g}"),
+                },
+            )
+    for family, of_family in ratios.items():
+        errors, with_launch, at_clock = (_off(one) for one in zip(*of_family, strict=True))
         print(
-            f"{family:10} {len(of_family):3} launches, mean {mean:.1%}, median {middle:.1%}, with "
-            f"its launch time {own:.1%}"
+            f"{family:10} {len(of_family):3} launches, mean {fmean(errors):.1%}, median "
+            f"{median(errors):.1%}, with its launch time {fmean(with_launch):.1%}, at its clock "
+            f"{fmean(at_clock):.1%}"
         )
 
 

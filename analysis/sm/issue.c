@@ -102,14 +102,25 @@ static double lsu_clocks(const Machine *m, const Instruction *i, const Step *ste
     return m->free_memory ? 0 : clocks;
 }
 
-/* A product of a warp reads both banks in all of its clocks: a register that another instruction reads
- * meanwhile delays the next product by the clock of a bank. */
+static int is_product_of_warp(const Instruction *i) {
+    return (i->unit == UNIT_TENSOR || i->unit == UNIT_TENSOR_SHORT) && i->kind != KIND_PRODUCT;
+}
+
+/* A product of a warp needs each register bank for some of its clocks. The next one waits until it and the
+ * instructions behind it have had them. */
+static void begin_product(Scheduler *x, const Instruction *i, u64 now) {
+    x->product_at = now;
+    const u32 needed = i->argument < i->pipe_clocks ? i->argument : i->pipe_clocks;
+    for (u32 bank = 0; bank < BANKS; bank++) x->product_banks[bank] = needed;
+}
+
 static void delay_product(Scheduler *x, u64 now) {
-    if (x->unit_free[UNIT_TENSOR] <= now) return;
-    x->product_late += (double)x->registers.read / BANKS;
-    const u64 whole = (u64)x->product_late;
-    x->unit_free[UNIT_TENSOR] += whole;
-    x->product_late -= whole;
+    u64 *free = &x->unit_free[UNIT_TENSOR];
+    if (*free <= now) return;
+    for (u32 bank = 0; bank < BANKS; bank++) {
+        x->product_banks[bank] += x->registers.read[bank];
+        RAISE(*free, x->product_at + x->product_banks[bank]);
+    }
 }
 
 static void issue(Sm *s, Scheduler *x, u32 warp) {
@@ -128,7 +139,8 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     x->slip_free = x->reads_free + slip;
     s->r->issued++;
     *pipe_of(s, x, i) = s->now + i->pipe_clocks;
-    if (i->unit != UNIT_TENSOR && i->unit != UNIT_TENSOR_SHORT) delay_product(x, s->now);
+    if (is_product_of_warp(i)) begin_product(x, i, s->now);
+    else delay_product(x, s->now);
     s->r->unit_busy[i->unit] += i->pipe_clocks;
     w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : 1);
     u8 why = LOST_STALL;

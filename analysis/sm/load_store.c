@@ -53,7 +53,8 @@ static void served(Sm *s, const Request *q, double now) {
                         .scoreboard = i->write_barrier, .registers = registers});
     else release(s, q->warp, q->age, i->write_barrier, at, registers);
     if (!has_missed && q->left > 0) RAISE(s->l1.data_free, now);
-    release(s, q->warp, q->age, i->read_barrier, now, 0);
+    const double entered = GREATER(now, asked - BYPASS_ROOM); /* the path past L1 */
+    release(s, q->warp, q->age, i->read_barrier, is_past_l1(i) ? entered + BYPASS_READ_CLOCKS : now, 0);
 }
 
 /* Add a request to its queue. Requests to shared memory overtake those of their scheduler to global

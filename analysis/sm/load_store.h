@@ -5,6 +5,8 @@
 
 enum { ON_THEIR_WAY = 3 }; /* requests to global memory in flight, which shared memory cannot overtake */
 enum { COPY_PLACES = 2 };  /* entries of a copy in the queue of global memory */
+enum { BYPASS_READ_CLOCKS = 35 }; /* until the registers of a copy past L1 have been read */
+enum { BYPASS_ROOM = 100 };    /* clocks of copies past L1 whose registers have been read */
 enum { MATRIX_CLOCKS = 1 }; /* for each further register of an LDSM, after its wavefront */
 
 void enqueue(Sm *s, Scheduler *x, Request q);

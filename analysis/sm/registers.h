@@ -42,7 +42,7 @@ static inline u32 bank_clocks(Sm *s, Registers *x, u32 warp, const Planned *p, u
     x->reads[0] |= (found & ANY) << late;
     x->reads[1] |= (found >> CLOCKS & ANY) << late;
     *slip = found >> CLOCKS * BANKS;
-    x->read = (u32)__builtin_popcountll(found & ((1u << CLOCKS * BANKS) - 1));
+    for (u32 bank = 0; bank < BANKS; bank++) x->read[bank] = (u32)__builtin_popcountll(found >> CLOCKS * bank & ANY);
     if (p->i.yield) x->number += KEPT_FOR;
     return late;
 }

@@ -113,7 +113,7 @@ typedef struct {
     u64 kept[SLOTS][BANKS + 1];
     u64 number;           /* of instructions; it skips numbers where the reuse cache is invalidated */
     u32 kept_warp;
-    u32 read;             /* registers that the instruction that issued last reads from the banks */
+    u32 read[BANKS];      /* registers that the instruction that issued last reads from each bank */
 } Registers;
 
 typedef struct {
@@ -126,7 +126,8 @@ typedef struct {
     u64 port;             /* when the next request can be handed over */
     double constants_free; /* when its next load of constants can begin */
     UniformConstants uniform;
-    double product_late;  /* clocks of registers that other instructions have read beside a product */
+    u64 product_at;       /* when the last product of a warp was issued */
+    u32 product_banks[BANKS]; /* clocks for which each bank is read since then, for the product and for others */
     u64 unit_free[UNITS]; /* UNIT_FMA: the half that makes no integer products */
     u32 last;             /* warp that issued last, or NO_WARP */
     u32 number, count;    /* from 0 on; of its warps: warps `number`, `number` + SCHEDULERS and so on */

@@ -5,6 +5,8 @@ from statistics import fmean
 
 import pytest
 
+from analysis.errors import InputError
+from benchmarks.tensor_clocks import clocks_in, recorded_clocks
 from benchmarks.tensor_errors import PREDICTED, prediction, recorded_ratios, table
 from validation import ROOT, recordings
 from validation.timing.tensor_launches import LAUNCHES
@@ -37,3 +39,30 @@ def test_what_is_recorded_is_of_this_model(label):
     """If not: `python -m benchmarks.tensor_errors --half both --output` the recording."""
     found = prediction(label)
     assert found.time_s == pytest.approx(FOUND[label]["predicted_s"], rel=1e-3)
+
+
+def raw_page(symbols):
+    rows = [f'"{k}","{symbol}","1,000","2,000,000"' for k, symbol in enumerate(symbols)]
+    return [
+        "==PROF== Connected to process 1",
+        '"ID","Kernel Name","gpu__time_duration.sum","sm__cycles_elapsed.max"',
+        '"","","us","cycle"',
+        *rows,
+    ]
+
+
+def test_clocks_are_cycles_per_time():
+    two = LAUNCHES[:2]
+    found = clocks_in(raw_page([one.symbol for one in two]), two)
+    assert found == {one.label: 2e9 for one in two}  # 2,000,000 cycles in 1,000 us
+
+
+def test_clocks_of_other_launches_are_refused():
+    with pytest.raises(InputError, match="in another order"):
+        clocks_in(raw_page(["half_words", "other"]), LAUNCHES[:2])
+
+
+def test_every_launch_has_a_recorded_clock():
+    found = recorded_clocks()
+    assert found.keys() == {one.label for one in LAUNCHES}
+    assert all(1.4e9 <= clock <= 1.98e9 for clock in found.values())

@@ -108,6 +108,8 @@ _OF_BARRIERS = {
 }
 AFTER_COPIES = 1  # for analysis/sm: arrives when the warp's copies have been made
 PAST_L1 = 1  # for analysis/sm: of a copy or a coherent load, which never hits L1
+# Of HMMA.16816 with FP32 and FP16 sums, and of IMMA.16832, on an H200 (beside FFMA, FMUL, LOP3).
+BANK_CLOCKS_OF_FLOATS, BANK_CLOCKS_OF_HALVES, BANK_CLOCKS_OF_INTEGERS = 5, 3, 6
 _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_FMA, Unit.FMA),
     (_HEAVY, Unit.FMA_HEAVY),
@@ -163,8 +165,9 @@ def _argument(instruction: Instruction) -> int:
         return AFTER_COPIES
     if instruction.opcode == "DMMA":
         return next((_DOUBLES[m] for m in instruction.modifiers if m in _DOUBLES), 1)
-    if instruction.opcode in _PRODUCTS:
-        return _product(instruction)
+    if instruction.opcode in _PRODUCTS | _TENSOR:
+        is_of_group = instruction.opcode in _PRODUCTS
+        return _product(instruction) if is_of_group else _bank_clocks(instruction)
     if instruction.opcode in ("FENCE", "WARPGROUP"):
         left = (one.integer for one in instruction.operands if isinstance(one, Immediate))
         return int(instruction.opcode == "FENCE") or next(left, 0)
@@ -189,6 +192,13 @@ def _product(instruction: Instruction) -> int:
     has_registers = len(operands) - ends > 3  # sums, A, descriptor, sums so far
     columns = matrix_columns(instruction) // 8 - 1
     return columns | PRODUCT_OF_REGISTERS * has_registers | PRODUCT_ENDS_GROUP * ends
+
+
+def _bank_clocks(instruction: Instruction) -> int:
+    """Clocks for which a product of a warp needs each register bank."""
+    if instruction.opcode == "HMMA":
+        return BANK_CLOCKS_OF_FLOATS if "F32" in instruction.modifiers else BANK_CLOCKS_OF_HALVES
+    return BANK_CLOCKS_OF_INTEGERS
 
 
 def _kind(instruction: Instruction) -> Kind:

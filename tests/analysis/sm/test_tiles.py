@@ -51,15 +51,20 @@ def test_copies_past_l1_never_hit():
     assert found == [256, 128]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
-def test_registers_of_other_instructions_delay_products(count):
-    """Each FFMA reads a register from a bank; the reuse cache has its other two."""
-    ffma = {"unit": Unit.FMA, "pipe_clocks": 2, "source": [6, -1, -1]}
-    table = code(HMMA, ffma, EXIT)
+def test_registers_of_one_bank_delay_products():
+    """Each takes a clock of its bank, of which the product needs five."""
+    of_one_bank = {"unit": Unit.FMA, "pipe_clocks": 2, "source": [6, -1, -1]}
+    of_other = {**of_one_bank, "source": [7, -1, -1]}
+    table = code({**HMMA, "argument": 5}, of_one_bank, of_other, EXIT)
     turns = 200
-    found = ran(table, *[[*[0, *[1] * count] * turns, 2]] * 8, code_lines=0)
-    measured = MEASURED[f"hmma_16816_f32_beside_{count}_ffma_cycles"]["value"]
-    assert found.clocks / turns / 2 == pytest.approx(measured, rel=0.04)
+
+    def per_product(*others):
+        found = ran(table, *[[*[0, *others] * turns, 3]] * 8, code_lines=0)
+        return found.clocks / turns / 2
+
+    assert per_product(1, 1, 1) == pytest.approx(8, abs=0.05)  # 5 + 3
+    assert per_product(1, 2, 1, 2) == pytest.approx(7, abs=0.05)  # 5 + 2
+    assert per_product(1) == pytest.approx(6, abs=0.05)  # those of the tensor core
 
 
 @pytest.mark.parametrize("pitch", [2048, 4096])

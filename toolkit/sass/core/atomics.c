@@ -172,6 +172,23 @@ static int resolve_partial(Worker *c, const Warp *w, const u64 *from, const u32 
     return 1;
 }
 
+/* Writes of a copy past L1 to shared memory, each of some sectors of a line to a line. Sectors whose halves come
+ * to different sectors are written half by half. */
+static u32 writes_of_copy(const u64 *from, const u64 *to, u32 m) {
+    u64 write[LANES];
+    u32 n = 0;
+    FOR_LANES_OF(m) {
+        const int other = l ^ 1, is_pair = m >> other & 1 && from[l] / SECTOR == from[other] / SECTOR;
+        const int is_split = is_pair && to[l] / SECTOR != to[other] / SECTOR;
+        const u64 half = is_split ? 1 + (from[l] > from[other]) : 0;
+        const u64 own = (from[l] / LINE << 32 | to[l] / LINE) << 2 | half;
+        u32 k = 0;
+        while (k < n && write[k] != own) k++;
+        if (k == n) write[n++] = own;
+    }
+    return n;
+}
+
 /* LDGSTS: from global memory (s[2] a pair, s[3] uniform pair, imm) to shared (s[0], s[1], aux).
  * Lanes whose predicate ps[0] is false get zeros. */
 OPERATION(COPY_ASYNC) {
@@ -203,6 +220,7 @@ OPERATION(COPY_ASYNC) {
         count->requests++; /* one request with two sides */
         note_access(core, w, i, from, reading, SPACE_GLOBAL, TRACE_READ);
         if (core->requests) note_request(core, w, from, reading, SPACE_GLOBAL);
+        if (core->stream && i->flags & COPY_PAST_L1) add_wavefronts(core->stream, writes_of_copy(from, to, reading));
     }
     FOR_LANES_OF(m) {
         const u32 n = reading >> l & 1 ? bytes[l] : 0;

@@ -16,6 +16,7 @@ enum {
 };
 enum { ATOMIC_TYPE_SHIFT = 8, ATOMIC_FTZ = 1 << 16 };
 
+enum { COPY_PAST_L1 = 1 << 16 }; /* L1 does not keep what it copies */
 enum { COPY_PARTIAL = 1 << 17 }; /* the last bits of the source address say how many bytes are zeros */
 
 /* Words of one value. */

@@ -169,7 +169,7 @@ def qspc(i: Lowering) -> None:
 # No block is in another's cluster here: no address is in distributed shared memory (.D).
 QUERIES = {"S": SHARED, "L": LOCAL, "G": GLOBAL, "D": CONSTANT}
 
-COPY_PARTIAL = 1 << 17  # of atomics.h
+COPY_PAST_L1, COPY_PARTIAL = 1 << 16, 1 << 17  # of atomics.h
 
 
 @opcode("LDGSTS", modifiers=f"{CACHING} 64 128 BYPASS ACCESS ZFILL")
@@ -185,7 +185,7 @@ def ldgsts(i: Lowering) -> None:
         s=[*addressing(i, shared, SHARED), *addressing(i, source, GLOBAL)],
         ps=predicates or [TRUE],
         width=width(i),
-        flags=i.flags({"ZFILL": COPY_PARTIAL}),
+        flags=i.flags({"ZFILL": COPY_PARTIAL, "BYPASS": COPY_PAST_L1}),
         imm=offset(source),
         aux=offset(shared) & 0xFFFFFFFF,
     )
