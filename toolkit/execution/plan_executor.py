@@ -20,12 +20,12 @@ from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
 from analysis.records.counters import totals
 from analysis.rounding import Check
-from analysis.traffic.pieces import READ
 from kernels.closed_forms import tiles_of_c
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.declared import BlockRuns, DeclaredCounts
 from toolkit.execution.recorded_blocks import blocks_that_exchange
 from toolkit.execution.representatives import agree, of_blocks
+from toolkit.execution.rung_accesses import Recorder, extrapolated
 from toolkit.execution.rung_binding import bind_in_place
 from toolkit.execution.rung_plan import (
     DIFFER,
@@ -102,7 +102,7 @@ class PlanExecutor:
                 return NOT_AFFINE
             of_regions, looked_at = extrapolated, [at_k, *runs]
             work = _extrapolated_work(runs[0], runs[-1], k)
-        found = self._declared(plan, of_regions, runs, looked_at)
+        found = self._declared(plan, of_regions, runs, looked_at, work)
         if self.launch.order.kinds:  # blocks that wait have no schedule by their work alone
             return found
         return replace(found, work=np.concatenate(work)[plan.region_of])
@@ -125,7 +125,7 @@ class PlanExecutor:
             return KINDS_DIFFER
         of_kinds = [counts for counts, *_ in run.groups]
         looked_at = [proof] if proof.checked == plan.blocks else [run, proof]
-        found = self._declared(plan, of_kinds, [run], looked_at)
+        found = self._declared(plan, of_kinds, [run], looked_at, run.work)
         executed = [counts for group in run.groups for counts in group]
         guards = _guards_of_divisions(self.translated.kernel, executed)
         found = replace(found, bounds=_bounds(self.translated, found.counts, guards))
@@ -143,8 +143,9 @@ class PlanExecutor:
         of_regions: Sequence[Counts],
         runs: Sequence[BlockRuns],
         looked_at: Sequence[BlockRuns],
+        work: Sequence[NDArray[Any]],
     ) -> DeclaredCounts:
-        """Counts of all blocks, from the counts of one block of each region.
+        """Counts of all blocks, from the counts and the work of one block of each region.
 
         Requests to L2 are extrapolated linearly from the first two values of K.
         """
@@ -158,6 +159,7 @@ class PlanExecutor:
             high = summed(runs[1].below, populations)
             steps = (self.launch.executed.k - runs[0].k) // (runs[1].k - runs[0].k)
             asked = None if high is None else asked + (high + asked.times(-1)).times(steps)
+        last = runs[-1]
         return DeclaredCounts(
             launch=self.launch,
             bind=self.bound,
@@ -170,7 +172,11 @@ class PlanExecutor:
             below=asked,
             # at the smallest K, loops of a pipeline of phases may not begin
             requests=max((run.requests for run in runs), key=len),
-            runs=runs[-1],
+            runs=last,
+            footprints=[
+                extrapolated(one, last.k, self.launch, float((at_k["longest"] - low["longest"])[0]))
+                for one, at_k, low in zip(last.footprints, work, last.work, strict=False)
+            ],
             exchanging=looked_at[-1].exchanging,
         )
 
@@ -207,6 +213,7 @@ class PlanExecutor:
             groups=[group for part in parts for group in part.groups],
             verdicts=[verdict for part in parts for verdict in part.verdicts],
             below=[one for part in parts for one in part.below],
+            footprints=[one for part in parts for one in part.footprints],
             work=[one for part in parts for one in part.work],
             requests=parts[0].requests,
             checked=sum(part.checked for part in parts),
@@ -264,7 +271,8 @@ class PlanExecutor:
         of_groups = [[next(ran) for _ in group] for group in groups]
         first = [of_group[0] for of_group in of_groups]
         accesses = [one.accesses for one in first if one.accesses is not None]
-        reads = [_steps_of_reads(one.rows) for one in accesses]
+        recorder = Recorder(launch, bound)
+        leaders = [group[0] for group in groups]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
         n = launch.executed.n
         return BlockRuns(
@@ -274,8 +282,10 @@ class PlanExecutor:
             checked=len(owners),
             below=[one.below for one in accesses],
             work=[one.work for one in first if one.work is not None],
-            mean_reads=[float(steps.mean()) for steps in reads],
-            last_reads=[float(steps.max()) for steps in reads],
+            footprints=[
+                recorder.footprint(block, one.rows)
+                for block, one in zip(leaders, accesses, strict=False)
+            ],
             requests=first_requests(
                 of_groups[0][0].requests, bound, k=k, row_floats={"A": k, "B": n, "C": n}
             ),
@@ -324,12 +334,6 @@ def _tiles(launch: RungLaunch, blocks: Sequence[int]) -> list[Tile]:
     n = launch.problem.n
     within = [(rows, range(columns.start, min(columns.stop, n))) for rows, columns in found]
     return [tile for tile in within if all(tile)]
-
-
-def _steps_of_reads(accesses: NDArray[Any]) -> NDArray[Any]:
-    """Numbers of instructions after which warps of a block read; [0] if it reads nothing."""
-    steps = accesses["step"][accesses["kind"] == READ]
-    return np.unique(steps) if len(steps) else np.zeros(1)
 
 
 def _extrapolated_counts(

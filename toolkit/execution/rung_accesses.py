@@ -1,0 +1,393 @@
+"""Accesses of all blocks of a rung to global memory, from those of a few executed blocks.
+
+Each executed block records the sectors that it accesses, and when. The registry of rungs says which
+tiles of C a block computes, and which part of K. So an access has a place: a row of tiles in A or a
+column of tiles in B, and a position along K. Blocks of one region (or kind) access the same places
+relative to their tiles.
+
+If blocks are executed at a small K, they do the same in each period of K. Further periods are
+inserted in the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
+from analysis.geometry import ceil_div
+from analysis.layout import dtype_of
+from analysis.problem import FLOAT_BYTES
+from analysis.traffic.block_schedule import BlockProgress, Floats
+from analysis.traffic.grid import Indices, Pieces, TileGrid
+from analysis.traffic.l2 import Accesses
+from analysis.traffic.pieces import READ
+from kernels.closed_forms import pieces_of_c
+from kernels.workspace import row_floats
+from toolkit.execution.accesses import after_writes, steps_of_all_work
+from toolkit.execution.distinct import distinct
+from toolkit.execution.rung_plan import period
+from toolkit.rungs.launch import RungLaunch
+from toolkit.sass.bound_launch import BoundLaunch
+from toolkit.sass.space import Buffer
+
+# Parts along K: enough to distinguish near reuse from far reuse, few enough to run in seconds.
+MOST_ACCESSES = 600_000
+MOST_PARTS = 32
+BIN_FLOATS = 32  # length of a position along K: the floats of a line
+
+LINE_FLOATS, SECTOR_FLOATS = LINE_BYTES // FLOAT_BYTES, SECTOR_BYTES // FLOAT_BYTES
+_COUNT = np.array([mask.bit_count() for mask in range(16)])  # sectors of a mask
+_FIRST = np.array([0, *((mask & -mask).bit_length() - 1 for mask in range(1, 16))])
+
+
+class Place(IntEnum):
+    """Data that blocks access."""
+
+    A = 0
+    B = 1
+    C = 2
+    SUMS = 3  #: partial sums in the workspace
+    COPY_OF_A = 4
+    COPY_OF_B = 5
+
+
+# Accesses of one block to one place. `own`: number of the tile among those of the block, or -1 for a
+# block without a tile. `line`: row of tiles (A), column of tiles (B) or slot of partial sums, counted
+# from the own one, or from 0 without a tile. `bin`: position along K. `sectors`, and `bytes` of them in
+# the tile. `step`: mean number of the instruction of a warp.
+_ENTRY = dtype_of("u1 place kind; i4 own line bin; f8 sectors bytes step", align=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footprint:
+    """Accesses of one executed block, and the steps of its last access and of its last read."""
+
+    entries: NDArray[Any]  # _ENTRY
+    last: float
+    last_read: float
+
+
+class Recorder:
+    """Reader of the recorded accesses of blocks of a rung, at one K."""
+
+    def __init__(self, launch: RungLaunch, bound: BoundLaunch) -> None:
+        self.launch = launch
+        self.pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
+        self.regions = list(_regions(launch, bound))
+
+    def footprint(self, block: int, rows: NDArray[Any]) -> Footprint:
+        """Accesses of a block. `rows`: as recorded (`core.ACCESS`)."""
+        own = np.flatnonzero(self.pieces.block == block)
+        parts = [
+            self._entries(region, block, own, rows[chosen])
+            for region in self.regions
+            if (chosen := region.holds(rows)).any()
+        ]
+        steps, is_read = rows["step"], rows["kind"] == READ
+        return Footprint(
+            entries=np.concatenate(parts) if parts else np.zeros(0, _ENTRY),
+            last=float(steps.max(initial=0)),
+            last_read=float(steps[is_read].max(initial=0)),
+        )
+
+    def _entries(
+        self, region: _Region, block: int, own: Indices, rows: NDArray[Any]
+    ) -> NDArray[Any]:
+        first = rows["line"].astype(np.int64) * LINE_FLOATS - region.address // FLOAT_BYTES
+        first += _FIRST[rows["mask"]] * SECTOR_FLOATS
+        sectors = _COUNT[rows["mask"]]
+        position = region.position(first)
+        if region.place is Place.SUMS:
+            line, which, inside = first // region.pitch - block, 0, sectors * SECTOR_FLOATS
+        elif not len(own):
+            line, which, inside = region.tile_of(first), -1, sectors * SECTOR_FLOATS
+        else:
+            line, which, inside = 0, *self._nearest(region, own, first, sectors, position)
+        keys = np.zeros(len(rows), dtype=np.int64)
+        columns = (rows["kind"], which, line, position // BIN_FLOATS)
+        some, kind = distinct([keys + column for column in columns])
+        found = np.zeros(len(some), dtype=_ENTRY)
+        found["place"] = region.place
+        for name, column in zip(("kind", "own", "line", "bin"), columns, strict=True):
+            found[name] = (keys + column)[some]
+        found["sectors"] = np.bincount(kind, sectors)
+        found["bytes"] = FLOAT_BYTES * np.bincount(kind, inside)
+        found["step"] = np.bincount(kind, sectors * rows["step"]) / found["sectors"]
+        return found
+
+    def _nearest(
+        self, region: _Region, own: Indices, first: Indices, sectors: Indices, position: Indices
+    ) -> tuple[Indices, Indices]:
+        """Own tile of a block to which each access belongs, and the floats of it in this tile."""
+        lines = region.lines(self.pieces)[own]
+        inside = np.array([region.inside(line, first, SECTOR_FLOATS * sectors) for line in lines])
+        k = self.launch.executed.k
+        along = np.array(
+            [
+                (position + BIN_FLOATS > begin * k) & (position < end * k)
+                for begin, end in zip(self.pieces.begins[own], self.pieces.ends[own], strict=True)
+            ]
+        )
+        which = (inside * along).argmax(axis=0)
+        return which, np.take_along_axis(inside, which[None], axis=0)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Region:
+    """Memory whose accesses belong to one place: a matrix in memory, or the partial sums.
+
+    A tile of A is `tile` rows, one of B or C `tile` columns.
+    """
+
+    place: Place
+    address: int
+    bytes: int
+    pitch: int  # floats from row to row, or of a slot of partial sums
+    tile: int = 1
+
+    @property
+    def is_of_a(self) -> bool:
+        return self.place in (Place.A, Place.COPY_OF_A)
+
+    def holds(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """True for each access to this memory."""
+        first, end = self.address // LINE_BYTES, ceil_div(self.address + self.bytes, LINE_BYTES)
+        found: NDArray[np.bool_] = (rows["line"] >= first) & (rows["line"] < end)
+        return found
+
+    def position(self, first: Indices) -> Indices:
+        """Position of floats along K; 0 in memory without K."""
+        if self.is_of_a:
+            return first % self.pitch
+        return first // self.pitch if self.place in (Place.B, Place.COPY_OF_B) else 0 * first
+
+    def tile_of(self, first: Indices) -> Indices:
+        """Row of tiles in A, or column of tiles in B or C, of floats."""
+        return (first // self.pitch if self.is_of_a else first % self.pitch) // self.tile
+
+    def lines(self, pieces: Pieces) -> Indices:
+        """Row of tiles in A, or column of tiles in B or C, of parts of tiles."""
+        return pieces.row if self.is_of_a else pieces.column
+
+    def inside(self, line: int, first: Indices, floats: Indices) -> Indices:
+        """How many of `floats` floats from `first` on are in a row or column of tiles."""
+        begin, end = line * self.tile, (line + 1) * self.tile
+        if self.is_of_a:
+            return _overlap(first, floats, begin * self.pitch, end * self.pitch)
+        column, end = first % self.pitch, min(end, self.pitch)
+        of_next_row = _overlap(column - self.pitch, floats, begin, end)
+        return _overlap(column, floats, begin, end) + of_next_row
+
+
+def _overlap(first: Indices, floats: Indices, begin: int, end: int) -> Indices:
+    found: Indices = np.maximum(0, np.minimum(first + floats, end) - np.maximum(first, begin))
+    return found
+
+
+def _regions(launch: RungLaunch, bound: BoundLaunch) -> Iterator[_Region]:
+    """Yield what blocks access, except for flags."""
+    shape, tiling = launch.executed, launch.tiling
+    of_a, of_b = {"tile": tiling.block_m}, {"tile": tiling.block_n}
+    matrices = {
+        "A": (Place.A, shape.k, of_a),
+        "B": (Place.B, shape.n, of_b),
+        "C": (Place.C, shape.n, of_b),
+    }
+    for buffer in bound.buffers:
+        if buffer.name in matrices:
+            place, pitch, tile = matrices[buffer.name]
+            yield _Region(
+                place=place, address=buffer.address, bytes=buffer.bytes, pitch=pitch, **tile
+            )
+        elif buffer.name == "workspace":
+            yield from _regions_of_workspace(launch, buffer)
+
+
+def _regions_of_workspace(launch: RungLaunch, workspace: Buffer) -> Iterator[_Region]:
+    shape, tiling, copies = launch.executed, launch.tiling, launch.copies
+    flags, *_ = launch.ready_words(is_last=False)
+    begin = ceil_div(flags.offset + FLOAT_BYTES * flags.count, LINE_BYTES) * LINE_BYTES
+    behind = min((at for at in (copies.a, copies.b) if at is not None), default=workspace.bytes)
+    size = tiling.block_m * tiling.block_n
+    slots = (behind - begin) // (FLOAT_BYTES * size)
+    yield _Region(
+        place=Place.SUMS,
+        address=workspace.address + begin,
+        bytes=FLOAT_BYTES * size * slots,
+        pitch=size,
+    )
+    for place, at, extents, tile in (
+        (Place.COPY_OF_A, copies.a, (shape.m, shape.k), tiling.block_m),
+        (Place.COPY_OF_B, copies.b, (shape.k, shape.n), tiling.block_n),
+    ):
+        if at is not None:
+            rows, pitch = extents[0], row_floats(extents[1])
+            yield _Region(
+                place=place,
+                address=workspace.address + at,
+                bytes=FLOAT_BYTES * rows * pitch,
+                pitch=pitch,
+                tile=tile,
+            )
+
+
+def extrapolated(found: Footprint, low_k: int, launch: RungLaunch, longer: float) -> Footprint:
+    """Footprint at K of `launch`, from that at `low_k`: periods are inserted in the middle.
+
+    `longer`: steps that a block executes more.
+    """
+    step = period(launch.tiling)
+    more, middle = (launch.executed.k - low_k) // step, low_k // step // 2
+    if not more:
+        return found
+    bins = step // BIN_FLOATS
+    middle *= bins
+    entries = found.entries.copy()
+    along_k = np.isin(entries["place"], (Place.A, Place.B))
+    before = along_k & (entries["bin"] < middle)
+    until = entries["step"][before].max(initial=0)
+    late = np.where(along_k, entries["bin"] >= middle, entries["step"] > until)
+    repeated = entries[before & (entries["bin"] >= middle - bins)]
+    entries["step"][late] += longer
+    entries["bin"][late & along_k] += more * bins
+    times = np.repeat(np.arange(1, more + 1), len(repeated))
+    inserted = np.tile(repeated, more)
+    inserted["bin"] += times * bins
+    inserted["step"] += times * longer / more
+    return Footprint(
+        entries=np.concatenate([entries, inserted]),
+        last=found.last + longer,
+        last_read=found.last_read + longer,
+    )
+
+
+def joined(found: Footprint, bins: int, parts: int) -> Footprint:
+    """The footprint, with `bins` positions along K joined to `parts` parts."""
+    entries = found.entries
+    part = np.minimum(entries["bin"].astype(np.int64) * parts // bins, parts - 1)
+    columns = [*(entries[name] for name in ("place", "kind", "own", "line")), part]
+    some, kind = distinct(columns)
+    joint = entries[some]
+    joint["bin"] = part[some]
+    for name in ("sectors", "bytes"):
+        joint[name] = np.bincount(kind, entries[name])
+    joint["step"] = np.bincount(kind, entries["sectors"] * entries["step"]) / joint["sectors"]
+    return replace(found, entries=joint)
+
+
+class RungAccesses:
+    """Accesses of all blocks of a rung, from the footprint of a block of each region or kind.
+
+    `waits`: blocks wait for data of others.
+    """
+
+    def __init__(
+        self,
+        launch: RungLaunch,
+        footprints: Sequence[Footprint],
+        region_of: Indices,
+        *,
+        waits: bool,
+    ) -> None:
+        pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
+        blocks, bins = len(region_of), ceil_div(launch.executed.k, BIN_FLOATS)
+        parts = max(1, min(MOST_ACCESSES // (2 * len(pieces.block)), MOST_PARTS, bins))
+        found = [joined(one, bins, parts) for one in footprints]
+        counts = np.array([len(one.entries) for one in found])
+        of_block, begins = counts[region_of], np.cumsum(counts) - counts
+        self.block = np.repeat(np.arange(blocks), of_block)
+        within = np.arange(len(self.block)) - (np.cumsum(of_block) - of_block)[self.block]
+        rows = begins[region_of][self.block] + within
+        self.entries = np.concatenate([one.entries for one in found])[rows]
+        self.piece = _names(self.entries, self.block, pieces, launch.tiles, parts)
+        last, last_read = (
+            np.array([getattr(one, name) for one in found])[region_of]
+            for name in ("last", "last_read")
+        )
+        steps = np.maximum(1, last) if waits else steps_of_all_work(last, last_read)
+        self.done = np.minimum(1.0, self.entries["step"] / steps[self.block])
+        self.is_write = self.entries["kind"] != READ
+        self.size = self._sizes() if waits else self.entries["bytes"]
+        #: reads of data that other blocks wrote, and the last write of each
+        self.read, self.before = self._exchanged() if waits else np.zeros((2, 0), dtype=np.int64)
+
+    def _sizes(self) -> Floats:
+        """Bytes of each piece: those of a block with a tile, or of all blocks without one."""
+        own, size = self.entries["own"] >= 0, self.entries["bytes"]
+        pieces = int(self.piece.max(initial=-1)) + 1
+        of_piece = np.zeros(pieces)
+        for kind in (~self.is_write, self.is_write):
+            some = kind & ~own
+            of_piece = np.maximum(of_piece, np.bincount(self.piece[some], size[some], pieces))
+        np.maximum.at(of_piece, self.piece[own], size[own])
+        found: Floats = of_piece[self.piece]
+        return found
+
+    def _exchanged(self) -> tuple[Indices, Indices]:
+        in_workspace = self.entries["place"] >= Place.SUMS
+        writes, reads = (np.flatnonzero(in_workspace & kind) for kind in (self.is_write, ~self.is_write))
+        last = np.full(int(self.piece.max(initial=-1)) + 1, -1)
+        writes = writes[np.argsort(self.done[writes], kind="stable")]
+        last[self.piece[writes]] = writes
+        before = last[self.piece[reads]]
+        others = (before >= 0) & (self.block[reads] != self.block[before])
+        return reads[others], before[others]
+
+    @property
+    def exchanged_bytes(self) -> float:
+        """Bytes that blocks read after other blocks wrote them."""
+        return float(SECTOR_BYTES * self.entries["sectors"][self.read].sum())
+
+    @property
+    def writers(self) -> int:
+        """Number of blocks that wrote these bytes."""
+        return len(np.unique(self.block[self.before]))
+
+    def in_time(self, lifetimes: Floats, starts: Floats, progress: BlockProgress) -> Accesses:
+        """Accesses of blocks that begin at `starts` and take `lifetimes`."""
+        time = starts[self.block] + progress.time(self.block, self.done * lifetimes[self.block])
+        if len(self.read):
+            time = after_writes(
+                self.block, self.entries["step"], time, read=self.read, before=self.before
+            )
+        return Accesses(
+            time=time,
+            piece=self.piece,
+            block=self.block,
+            sectors=self.entries["sectors"],
+            size=self.size,
+            is_write=self.is_write,
+        )
+
+
+def _names(
+    entries: NDArray[Any], block: Indices, pieces: Pieces, tiles: TileGrid, parts: int
+) -> Indices:
+    """Number of the piece that each entry accesses: blocks share what has one number.
+
+    `block`: block of each entry. `parts`: parts along K.
+    """
+    own = np.searchsorted(pieces.block, block) + np.maximum(entries["own"], 0)
+    own = np.minimum(own, len(pieces.block) - 1)
+    line, has_tile = entries["line"].astype(np.int64), entries["own"] >= 0
+    row, column = (line + np.where(has_tile, of[own], 0) for of in (pieces.row, pieces.column))
+    numbers = {
+        Place.A: (row * parts + entries["bin"], tiles.down * parts),
+        Place.B: (column * parts + entries["bin"], tiles.across * parts),
+        Place.C: (own, len(pieces.block)),
+        Place.COPY_OF_A: (row * parts + entries["bin"], tiles.down * parts),
+        Place.COPY_OF_B: (column * parts + entries["bin"], tiles.across * parts),
+        Place.SUMS: (block + line, 0),
+    }
+    found, begin = np.zeros(len(entries), dtype=np.int64), 0
+    for place, (number, count) in numbers.items():
+        at = entries["place"] == place
+        found[at] = begin + number[at]
+        begin += count
+    return found
