@@ -42,7 +42,8 @@ MOST_PARTS = 32
 BIN_FLOATS = 32  # length of a position along K: the floats of a line
 
 LINE_FLOATS, SECTOR_FLOATS = LINE_BYTES // FLOAT_BYTES, SECTOR_BYTES // FLOAT_BYTES
-_COUNT = np.array([mask.bit_count() for mask in range(16)])  # sectors of a mask
+_RECORDED = ("line", "mask", "step", "kind")  # columns of `core.ACCESS`
+_SECTORS = np.array([mask.bit_count() for mask in range(16)])
 _FIRST = np.array([0, *((mask & -mask).bit_length() - 1 for mask in range(1, 16))])
 
 
@@ -83,59 +84,76 @@ class Recorder:
 
     def footprint(self, block: int, rows: NDArray[Any]) -> Footprint:
         """Accesses of a block. `rows`: as recorded (`core.ACCESS`)."""
+        line, mask, step, kind = (rows[name].astype(np.int64) for name in _RECORDED)
         own = np.flatnonzero(self.pieces.block == block)
-        parts = [
-            self._entries(region, block, own, rows[chosen])
-            for region in self.regions
-            if (chosen := region.holds(rows)).any()
-        ]
-        steps, is_read = rows["step"], rows["kind"] == READ
+        parts = []
+        for region in self.regions:
+            here = np.flatnonzero((line >= region.first_line) & (line < region.end_line))
+            if len(here):
+                first = LINE_FLOATS * line[here] + SECTOR_FLOATS * _FIRST[mask[here]]
+                first -= region.address // FLOAT_BYTES
+                sectors = _SECTORS[mask[here]]
+                parts.append(self._entries(region, block, own, first, sectors, step[here], kind[here]))
         return Footprint(
             entries=np.concatenate(parts) if parts else np.zeros(0, _ENTRY),
-            last=float(steps.max(initial=0)),
-            last_read=float(steps[is_read].max(initial=0)),
+            last=float(step.max(initial=0)),
+            last_read=float(step[kind == READ].max(initial=0)),
         )
 
     def _entries(
-        self, region: _Region, block: int, own: Indices, rows: NDArray[Any]
+        self,
+        region: _Region,
+        block: int,
+        own: Indices,
+        first: Indices,
+        sectors: Indices,
+        step: Indices,
+        kind: Indices,
     ) -> NDArray[Any]:
-        first = rows["line"].astype(np.int64) * LINE_FLOATS - region.address // FLOAT_BYTES
-        first += _FIRST[rows["mask"]] * SECTOR_FLOATS
-        sectors = _COUNT[rows["mask"]]
+        """Accesses of a block to one region: runs of `sectors` sectors from the float `first` on."""
         position = region.position(first)
+        which, line, inside = np.zeros_like(first), np.zeros_like(first), SECTOR_FLOATS * sectors
         if region.place is Place.SUMS:
-            line, which, inside = first // region.pitch - block, 0, sectors * SECTOR_FLOATS
-        elif not len(own):
-            line, which, inside = region.tile_of(first), -1, sectors * SECTOR_FLOATS
+            line = first // region.pitch - block
+        elif len(own):
+            which, inside = self._own_tile(region, own, first, inside, position)
         else:
-            line, which, inside = 0, *self._nearest(region, own, first, sectors, position)
-        keys = np.zeros(len(rows), dtype=np.int64)
-        columns = (rows["kind"], which, line, position // BIN_FLOATS)
-        some, kind = distinct([keys + column for column in columns])
-        found = np.zeros(len(some), dtype=_ENTRY)
+            which, line = which - 1, region.tile_of(first)
+        columns = {"kind": kind, "own": which, "line": line, "bin": position // BIN_FLOATS}
+        values, group = _grouped(list(columns.values()))
+        found = np.zeros(len(values[0]), dtype=_ENTRY)
         found["place"] = region.place
-        for name, column in zip(("kind", "own", "line", "bin"), columns, strict=True):
-            found[name] = (keys + column)[some]
-        found["sectors"] = np.bincount(kind, sectors)
-        found["bytes"] = FLOAT_BYTES * np.bincount(kind, inside)
-        found["step"] = np.bincount(kind, sectors * rows["step"]) / found["sectors"]
+        for name, value in zip(columns, values, strict=True):
+            found[name] = value
+        found["sectors"] = np.bincount(group, sectors)
+        found["bytes"] = FLOAT_BYTES * np.bincount(group, inside)
+        found["step"] = np.bincount(group, sectors * step) / found["sectors"]
         return found
 
-    def _nearest(
-        self, region: _Region, own: Indices, first: Indices, sectors: Indices, position: Indices
+    def _own_tile(
+        self, region: _Region, own: Indices, first: Indices, floats: Indices, position: Indices
     ) -> tuple[Indices, Indices]:
-        """Own tile of a block to which each access belongs, and the floats of it in this tile."""
-        lines = region.lines(self.pieces)[own]
-        inside = np.array([region.inside(line, first, SECTOR_FLOATS * sectors) for line in lines])
+        """Number of the block's own tile that each run of floats is in, and its floats in there."""
+        lines = region.lines(self.pieces)[own].tolist()
+        if len(own) == 1:
+            return np.zeros_like(first), region.inside(lines[0], first, floats)
         k = self.launch.executed.k
-        along = np.array(
-            [
-                (position + BIN_FLOATS > begin * k) & (position < end * k)
-                for begin, end in zip(self.pieces.begins[own], self.pieces.ends[own], strict=True)
-            ]
-        )
-        which = (inside * along).argmax(axis=0)
+        inside = np.array([region.inside(line, first, floats) for line in lines])
+        ranges = zip(self.pieces.begins[own] * k, self.pieces.ends[own] * k, strict=True)
+        along = [(position + BIN_FLOATS > begin) & (position < end) for begin, end in ranges]
+        which = (inside * np.array(along)).argmax(axis=0)
         return which, np.take_along_axis(inside, which[None], axis=0)[0]
+
+
+def _grouped(columns: Sequence[Indices]) -> tuple[list[Indices], Indices]:
+    """Distinct rows of small numbers, and the number of each row among them."""
+    least = [int(column.min()) for column in columns]
+    sizes = [int(column.max()) + 1 - low for column, low in zip(columns, least, strict=True)]
+    key = np.ravel_multi_index([c - low for c, low in zip(columns, least, strict=True)], sizes)
+    is_some = np.bincount(key) > 0
+    some = np.unravel_index(np.flatnonzero(is_some), sizes)
+    values = [one + low for one, low in zip(some, least, strict=True)]
+    return values, (np.cumsum(is_some) - 1)[key]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,11 +173,13 @@ class _Region:
     def is_of_a(self) -> bool:
         return self.place in (Place.A, Place.COPY_OF_A)
 
-    def holds(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """True for each access to this memory."""
-        first, end = self.address // LINE_BYTES, ceil_div(self.address + self.bytes, LINE_BYTES)
-        found: NDArray[np.bool_] = (rows["line"] >= first) & (rows["line"] < end)
-        return found
+    @property
+    def first_line(self) -> int:
+        return self.address // LINE_BYTES
+
+    @property
+    def end_line(self) -> int:
+        return ceil_div(self.address + self.bytes, LINE_BYTES)
 
     def position(self, first: Indices) -> Indices:
         """Position of floats along K; 0 in memory without K."""
@@ -246,22 +266,26 @@ def extrapolated(found: Footprint, low_k: int, launch: RungLaunch, longer: float
     more, middle = (launch.executed.k - low_k) // step, low_k // step // 2
     if not more:
         return found
-    bins = step // BIN_FLOATS
-    middle *= bins
-    entries = found.entries.copy()
-    along_k = np.isin(entries["place"], (Place.A, Place.B))
-    before = along_k & (entries["bin"] < middle)
-    until = entries["step"][before].max(initial=0)
-    late = np.where(along_k, entries["bin"] >= middle, entries["step"] > until)
-    repeated = entries[before & (entries["bin"] >= middle - bins)]
-    entries["step"][late] += longer
-    entries["bin"][late & along_k] += more * bins
-    times = np.repeat(np.arange(1, more + 1), len(repeated))
-    inserted = np.tile(repeated, more)
-    inserted["bin"] += times * bins
-    inserted["step"] += times * longer / more
+    bins, parts = step // BIN_FLOATS, []
+    until = 0.0
+    for place in (Place.A, Place.B):
+        entries = found.entries[found.entries["place"] == place]
+        before = entries["bin"] < middle * bins
+        last = entries["step"][before].max(initial=0)
+        until = max(until, last)
+        repeated = entries[before & (entries["bin"] >= (middle - 1) * bins)]
+        times = np.repeat(np.arange(1, more + 1), len(repeated))
+        inserted = np.tile(repeated, more)
+        inserted["bin"] += times * bins
+        inserted["step"] += times * longer / more
+        entries["bin"][~before] += more * bins
+        # a part of a period at the end of K may be read first
+        entries["step"][~before & (entries["step"] > last)] += longer
+        parts += [entries, inserted]
+    others = found.entries[~np.isin(found.entries["place"], (Place.A, Place.B))]
+    others["step"][others["step"] > until] += longer
     return Footprint(
-        entries=np.concatenate([entries, inserted]),
+        entries=np.concatenate([*parts, others]),
         last=found.last + longer,
         last_read=found.last_read + longer,
     )
