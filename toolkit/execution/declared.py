@@ -57,9 +57,9 @@ class BlockRuns:
     """Results of blocks at one K: counts of the members of each group, and verdicts on their tiles.
 
     Of the first member of each group, `below` holds the requests to L2, `footprints` the accesses
-    to global memory, and `work` the instructions (core.WORK, an array of one block). `requests`: the
-    first request of each instruction, in the first member of the first group. `checked`: number of
-    blocks whose tiles of C have verdicts. `exchanging`: all blocks of the launch, if they ran
+    to global memory, and `work` the instructions (core.WORK, an array of one block). `requests`:
+    the first request of each instruction, in the first member of the first group. `checked`: number
+    of blocks whose tiles of C have verdicts. `exchanging`: all blocks of the launch, if they ran
     together and exchange data.
     """
 
@@ -135,7 +135,9 @@ class DeclaredCounts(LaunchCounts):
 
         It is 0 for a block that exits at once.
         """
-        work = np.concatenate(self.runs.work)[self.plan.region_of] if self.work is None else self.work
+        work = (
+            np.concatenate(self.runs.work)[self.plan.region_of] if self.work is None else self.work
+        )
         found = lifetimes_of(work)
         usual = found if self.launch.order.kinds else 1.0
         return np.where(found > AT_ONCE, usual, 0.0)

@@ -25,7 +25,7 @@ from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.declared import BlockRuns, DeclaredCounts
 from toolkit.execution.recorded_blocks import blocks_that_exchange
 from toolkit.execution.representatives import agree, of_blocks
-from toolkit.execution.rung_accesses import Recorder, extrapolated
+from toolkit.execution.rung_accesses import Footprint, Recorder, extrapolated
 from toolkit.execution.rung_binding import bind_in_place
 from toolkit.execution.rung_plan import (
     DIFFER,
@@ -103,6 +103,8 @@ class PlanExecutor:
             of_regions, looked_at = extrapolated, [at_k, *runs]
             work = _extrapolated_work(runs[0], runs[-1], k)
         found = self._declared(plan, of_regions, runs, looked_at, work)
+        if plan.points and not _meets(found.footprints, plan.anchors, at_k.footprints):
+            return NOT_AFFINE
         if self.launch.order.kinds:  # blocks that wait have no schedule by their work alone
             return found
         return replace(found, work=np.concatenate(work)[plan.region_of])
@@ -160,6 +162,14 @@ class PlanExecutor:
             steps = (self.launch.executed.k - runs[0].k) // (runs[1].k - runs[0].k)
             asked = None if high is None else asked + (high + asked.times(-1)).times(steps)
         last = runs[-1]
+        longer = [
+            float(at_k["longest"][0]) - float(low["longest"][0])
+            for at_k, low in zip(work, last.work, strict=True)
+        ]
+        footprints = [
+            extrapolated(one, last.k, self.launch, more)
+            for one, more in zip(last.footprints, longer, strict=False)
+        ]
         return DeclaredCounts(
             launch=self.launch,
             bind=self.bound,
@@ -173,10 +183,7 @@ class PlanExecutor:
             # at the smallest K, loops of a pipeline of phases may not begin
             requests=max((run.requests for run in runs), key=len),
             runs=last,
-            footprints=[
-                extrapolated(one, last.k, self.launch, float((at_k["longest"] - low["longest"])[0]))
-                for one, at_k, low in zip(last.footprints, work, last.work, strict=False)
-            ],
+            footprints=footprints,
             exchanging=looked_at[-1].exchanging,
         )
 
@@ -351,6 +358,11 @@ def _extrapolated_counts(
         return None
     proofs = zip(plan.anchors, at_k.groups, strict=True)
     return found if all(agree([found[n], counts]) for n, (counts,) in proofs) else None
+
+
+def _meets(found: Sequence[Footprint], anchors: Sequence[int], at_k: Sequence[Footprint]) -> bool:
+    """True if footprints have the accesses of blocks at K itself."""
+    return all(found[n].same_accesses(one) for n, one in zip(anchors, at_k, strict=False))
 
 
 def _extrapolated_work(low: BlockRuns, high: BlockRuns, k: int) -> list[NDArray[Any]]:

@@ -58,10 +58,10 @@ class Place(IntEnum):
     COPY_OF_B = 5
 
 
-# Accesses of one block to one place. `own`: number of the tile among those of the block, or -1 for a
-# block without a tile. `line`: row of tiles (A), column of tiles (B) or slot of partial sums, counted
-# from the own one, or from 0 without a tile. `bin`: position along K. `sectors`, and `bytes` of them in
-# the tile. `step`: mean number of the instruction of a warp.
+# Accesses of one block to one place. `own`: number of the tile among those of the block, or -1 for
+# a block without a tile. `line`: row of tiles (A), column of tiles (B) or slot of partial sums,
+# from the own one on, or from 0 on without a tile. `bin`: position along K. `sectors`, and `bytes`
+# of them in the tile. `step`: mean number of the instruction of a warp.
 _ENTRY = dtype_of("u1 place kind; i4 own line bin; f8 sectors bytes step", align=True)
 
 
@@ -72,6 +72,26 @@ class Footprint:
     entries: NDArray[Any]  # _ENTRY
     last: float
     last_read: float
+
+    def same_accesses(self, other: Footprint) -> bool:
+        """True if both have the same sectors at the same places."""
+        return np.array_equal(self._sorted, other._sorted)
+
+    @property
+    def _sorted(self) -> NDArray[Any]:
+        names = [name for name in _ENTRY.names or () if name != "step"]
+        found: NDArray[Any] = np.sort(self.entries[names], order=names)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Runs:
+    """Accesses to runs of sectors, as arrays."""
+
+    first: Indices  # first float, from the begin of a region
+    sectors: Indices
+    step: Indices
+    kind: Indices
 
 
 class Recorder:
@@ -86,48 +106,43 @@ class Recorder:
         """Accesses of a block. `rows`: as recorded (`core.ACCESS`)."""
         line, mask, step, kind = (rows[name].astype(np.int64) for name in _RECORDED)
         own = np.flatnonzero(self.pieces.block == block)
-        parts = []
+        floats = LINE_FLOATS * line + SECTOR_FLOATS * _FIRST[mask]
+        parts = [np.zeros(0, _ENTRY)]
         for region in self.regions:
             here = np.flatnonzero((line >= region.first_line) & (line < region.end_line))
             if len(here):
-                first = LINE_FLOATS * line[here] + SECTOR_FLOATS * _FIRST[mask[here]]
-                first -= region.address // FLOAT_BYTES
-                sectors = _SECTORS[mask[here]]
-                parts.append(self._entries(region, block, own, first, sectors, step[here], kind[here]))
+                runs = _Runs(
+                    first=floats[here] - region.address // FLOAT_BYTES,
+                    sectors=_SECTORS[mask[here]],
+                    step=step[here],
+                    kind=kind[here],
+                )
+                parts.append(self._entries(region, block, own, runs))
         return Footprint(
-            entries=np.concatenate(parts) if parts else np.zeros(0, _ENTRY),
+            entries=np.concatenate(parts),
             last=float(step.max(initial=0)),
             last_read=float(step[kind == READ].max(initial=0)),
         )
 
-    def _entries(
-        self,
-        region: _Region,
-        block: int,
-        own: Indices,
-        first: Indices,
-        sectors: Indices,
-        step: Indices,
-        kind: Indices,
-    ) -> NDArray[Any]:
-        """Accesses of a block to one region: runs of `sectors` sectors from the float `first` on."""
-        position = region.position(first)
-        which, line, inside = np.zeros_like(first), np.zeros_like(first), SECTOR_FLOATS * sectors
+    def _entries(self, region: _Region, block: int, own: Indices, runs: _Runs) -> NDArray[Any]:
+        """Accesses of a block to one region. `own`: its parts of tiles among all pieces."""
+        first, position = runs.first, region.position(runs.first)
+        which, line, inside = 0 * first, 0 * first, SECTOR_FLOATS * runs.sectors
         if region.place is Place.SUMS:
             line = first // region.pitch - block
         elif len(own):
             which, inside = self._own_tile(region, own, first, inside, position)
         else:
             which, line = which - 1, region.tile_of(first)
-        columns = {"kind": kind, "own": which, "line": line, "bin": position // BIN_FLOATS}
+        columns = {"kind": runs.kind, "own": which, "line": line, "bin": position // BIN_FLOATS}
         values, group = _grouped(list(columns.values()))
         found = np.zeros(len(values[0]), dtype=_ENTRY)
         found["place"] = region.place
         for name, value in zip(columns, values, strict=True):
             found[name] = value
-        found["sectors"] = np.bincount(group, sectors)
+        found["sectors"] = np.bincount(group, runs.sectors)
         found["bytes"] = FLOAT_BYTES * np.bincount(group, inside)
-        found["step"] = np.bincount(group, sectors * step) / found["sectors"]
+        found["step"] = np.bincount(group, runs.sectors * runs.step) / found["sectors"]
         return found
 
     def _own_tile(
@@ -355,7 +370,9 @@ class RungAccesses:
 
     def _exchanged(self) -> tuple[Indices, Indices]:
         in_workspace = self.entries["place"] >= Place.SUMS
-        writes, reads = (np.flatnonzero(in_workspace & kind) for kind in (self.is_write, ~self.is_write))
+        writes, reads = (
+            np.flatnonzero(in_workspace & kind) for kind in (self.is_write, ~self.is_write)
+        )
         last = np.full(int(self.piece.max(initial=-1)) + 1, -1)
         writes = writes[np.argsort(self.done[writes], kind="stable")]
         last[self.piece[writes]] = writes
