@@ -119,7 +119,11 @@ class DeclaredCounts(LaunchCounts):
         return Asked(
             below=self.below,
             lifetimes=lifetimes,
-            in_time=partial(self._accesses.in_time, lifetimes),
+            in_time=partial(
+                self._accesses.in_time,
+                lifetimes,
+                typical_steps=schedule.typical_steps if schedule else None,
+            ),
             starts=None if schedule is None else schedule.start,
         )
 

@@ -61,7 +61,7 @@ class Place(IntEnum):
 # Accesses of one block to one place. `own`: number of the tile among those of the block, or -1 for
 # a block without a tile. `line`: row of tiles (A), column of tiles (B) or slot of partial sums,
 # from the own one on, or from 0 on without a tile. `bin`: position along K. `sectors`, and `bytes`
-# of them in the tile. `step`: mean number of the instruction of a warp.
+# of them in the tile. `step`: number of the instruction of a warp, on average or of the last write.
 _ENTRY = dtype_of("u1 place kind; i4 own line bin; f8 sectors bytes step", align=True)
 
 
@@ -143,6 +143,9 @@ class Recorder:
         found["sectors"] = np.bincount(group, runs.sectors)
         found["bytes"] = FLOAT_BYTES * np.bincount(group, inside)
         found["step"] = np.bincount(group, runs.sectors * runs.step) / found["sectors"]
+        last = np.zeros(len(found))
+        np.maximum.at(last, group, runs.step)
+        found["step"] = np.where(found["kind"] == READ, found["step"], last)
         return found
 
     def _own_tile(
@@ -390,9 +393,21 @@ class RungAccesses:
         """Number of blocks that wrote these bytes."""
         return len(np.unique(self.block[self.before]))
 
-    def in_time(self, lifetimes: Floats, starts: Floats, progress: BlockProgress) -> Accesses:
-        """Accesses of blocks that begin at `starts` and take `lifetimes`."""
-        time = starts[self.block] + progress.time(self.block, self.done * lifetimes[self.block])
+    def in_time(
+        self,
+        lifetimes: Floats,
+        starts: Floats,
+        progress: BlockProgress,
+        *,
+        typical_steps: float | None = None,
+    ) -> Accesses:
+        """Accesses of blocks that begin at `starts` and take `lifetimes`.
+
+        `typical_steps`: steps that take a lifetime of 1, for a launch whose blocks differ.
+        """
+        steps = self.entries["step"]
+        done = self.done * lifetimes[self.block] if typical_steps is None else steps / typical_steps
+        time = starts[self.block] + progress.time(self.block, done)
         if len(self.read):
             time = after_writes(
                 self.block, self.entries["step"], time, read=self.read, before=self.before
