@@ -188,8 +188,8 @@ class DeclaredCounts(LaunchCounts):
             sharing=sum(kind.population for kind in self.plan.kinds if not kind.is_alone) - idle,
             work=self._by_block(one["longest"].item() for one in self.runs.work),
             reads=self.read_by_block(),
-            bytes=self._accesses.exchanged_bytes,
-            writers=self._accesses.writers,
+            bytes=self._accesses.sums_bytes,
+            writers=self._accesses.sums_writers,
         )
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:

@@ -90,7 +90,9 @@ class PlanExecutor:
     def _counts_of_regions(self, plan: BlockPlan) -> DeclaredCounts | str:
         """Counts from blocks that do not wait for others, or why they do not represent all."""
         k = self.launch.executed.k
-        runs = [self._execute(point, plan.members) for point in plan.points or [k]]
+        *before, last = plan.points or [k]
+        runs = [self._execute(point, plan.members, places=False) for point in before]
+        runs.append(self._execute(last, plan.members))
         if not all(run.alike for run in runs):
             return "" if plan.points else DIFFER
         of_regions = [counts for counts, *_ in runs[0].groups]
@@ -256,10 +258,12 @@ class PlanExecutor:
         owners: Sequence[int] | None = None,
         *,
         is_last: bool | None = None,
+        places: bool = True,
     ) -> BlockRuns:
         """Run groups of blocks at K = k and check the elements that they write.
 
-        If `owners` are given, only these blocks write tiles. `is_last` is as for `bound`.
+        If `owners` are given, only these blocks write tiles. `is_last` is as for `bound`. `places`:
+        find out which parts of the matrices the blocks access.
         """
         blocks = [block for group in groups for block in group]
         if not blocks:
@@ -279,7 +283,7 @@ class PlanExecutor:
         first = [of_group[0] for of_group in of_groups]
         accesses = [one.accesses for one in first if one.accesses is not None]
         recorder = Recorder(launch, bound)
-        leaders = [group[0] for group in groups]
+        leaders = [group[0] for group in groups if places]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
         n = launch.executed.n
         return BlockRuns(

@@ -89,6 +89,8 @@ class _Runs:
     """Accesses to runs of sectors, as arrays."""
 
     first: Indices  # first float, from the begin of a region
+    row: Indices  # its row and column there
+    column: Indices
     sectors: Indices
     step: Indices
     kind: Indices
@@ -111,8 +113,12 @@ class Recorder:
         for region in self.regions:
             here = np.flatnonzero((line >= region.first_line) & (line < region.end_line))
             if len(here):
+                first = floats[here] - region.address // FLOAT_BYTES
+                row, column = region.row_and_column(first)
                 runs = _Runs(
-                    first=floats[here] - region.address // FLOAT_BYTES,
+                    first=first,
+                    row=row,
+                    column=column,
                     sectors=_SECTORS[mask[here]],
                     step=step[here],
                     kind=kind[here],
@@ -126,15 +132,15 @@ class Recorder:
 
     def _entries(self, region: _Region, block: int, own: Indices, runs: _Runs) -> NDArray[Any]:
         """Accesses of a block to one region. `own`: its parts of tiles among all pieces."""
-        first, position = runs.first, region.position(runs.first)
-        which, line, inside = 0 * first, 0 * first, SECTOR_FLOATS * runs.sectors
+        which = line = np.zeros_like(runs.first)
+        inside = SECTOR_FLOATS * runs.sectors
         if region.place is Place.SUMS:
-            line = first // region.pitch - block
+            line = runs.row - block
         elif len(own):
-            which, inside = self._own_tile(region, own, first, inside, position)
+            which, inside = self._own_tile(region, own, runs)
         else:
-            which, line = which - 1, region.tile_of(first)
-        columns = {"kind": runs.kind, "own": which, "line": line, "bin": position // BIN_FLOATS}
+            which, line = which - 1, (runs.row if region.is_of_a else runs.column) // region.tile
+        columns = {"kind": runs.kind, "own": which, "line": line, "bin": region.bins(runs)}
         values, group = _grouped(list(columns.values()))
         found = np.zeros(len(values[0]), dtype=_ENTRY)
         found["place"] = region.place
@@ -143,22 +149,19 @@ class Recorder:
         found["sectors"] = np.bincount(group, runs.sectors)
         found["bytes"] = FLOAT_BYTES * np.bincount(group, inside)
         found["step"] = np.bincount(group, runs.sectors * runs.step) / found["sectors"]
-        last = np.zeros(len(found))
-        np.maximum.at(last, group, runs.step)
-        found["step"] = np.where(found["kind"] == READ, found["step"], last)
+        writes = np.flatnonzero(runs.kind != READ)
+        np.maximum.at(found["step"], group[writes], runs.step[writes])
         return found
 
-    def _own_tile(
-        self, region: _Region, own: Indices, first: Indices, floats: Indices, position: Indices
-    ) -> tuple[Indices, Indices]:
-        """Number of the block's own tile that each run of floats is in, and its floats in there."""
+    def _own_tile(self, region: _Region, own: Indices, runs: _Runs) -> tuple[Indices, Indices]:
+        """Number of the block's own tile that each run is in, and the floats of it in there."""
         lines = region.lines(self.pieces)[own].tolist()
         if len(own) == 1:
-            return np.zeros_like(first), region.inside(lines[0], first, floats)
-        k = self.launch.executed.k
-        inside = np.array([region.inside(line, first, floats) for line in lines])
-        ranges = zip(self.pieces.begins[own] * k, self.pieces.ends[own] * k, strict=True)
-        along = [(position + BIN_FLOATS > begin) & (position < end) for begin, end in ranges]
+            return np.zeros_like(runs.first), region.inside(lines[0], runs)
+        bins, bins_of_k = region.bins(runs), self.launch.executed.k / BIN_FLOATS
+        inside = np.array([region.inside(line, runs) for line in lines])
+        ranges = zip(self.pieces.begins[own], self.pieces.ends[own], strict=True)
+        along = [(bins + 1 > begin * bins_of_k) & (bins < end * bins_of_k) for begin, end in ranges]
         which = (inside * np.array(along)).argmax(axis=0)
         return which, np.take_along_axis(inside, which[None], axis=0)[0]
 
@@ -199,28 +202,31 @@ class _Region:
     def end_line(self) -> int:
         return ceil_div(self.address + self.bytes, LINE_BYTES)
 
-    def position(self, first: Indices) -> Indices:
-        """Position of floats along K; 0 in memory without K."""
+    def bins(self, runs: _Runs) -> Indices:
+        """Positions along K; 0 in memory without K."""
         if self.is_of_a:
-            return first % self.pitch
-        return first // self.pitch if self.place in (Place.B, Place.COPY_OF_B) else 0 * first
+            return runs.column // BIN_FLOATS
+        is_of_b = self.place in (Place.B, Place.COPY_OF_B)
+        return runs.row // BIN_FLOATS if is_of_b else np.zeros_like(runs.row)
 
-    def tile_of(self, first: Indices) -> Indices:
-        """Row of tiles in A, or column of tiles in B or C, of floats."""
-        return (first // self.pitch if self.is_of_a else first % self.pitch) // self.tile
+    def row_and_column(self, first: Indices) -> tuple[Indices, Indices]:
+        row = first // self.pitch
+        return row, first - row * self.pitch  # faster than a remainder
 
     def lines(self, pieces: Pieces) -> Indices:
         """Row of tiles in A, or column of tiles in B or C, of parts of tiles."""
         return pieces.row if self.is_of_a else pieces.column
 
-    def inside(self, line: int, first: Indices, floats: Indices) -> Indices:
-        """How many of `floats` floats from `first` on are in a row or column of tiles."""
-        begin, end = line * self.tile, (line + 1) * self.tile
+    def inside(self, line: int, runs: _Runs) -> Indices:
+        """Floats of each run that are in a row or column of tiles."""
+        floats, begin, end = SECTOR_FLOATS * runs.sectors, line * self.tile, (line + 1) * self.tile
         if self.is_of_a:
-            return _overlap(first, floats, begin * self.pitch, end * self.pitch)
-        column, end = first % self.pitch, min(end, self.pitch)
-        of_next_row = _overlap(column - self.pitch, floats, begin, end)
-        return _overlap(column, floats, begin, end) + of_next_row
+            return _overlap(runs.first, floats, begin * self.pitch, end * self.pitch)
+        end = min(end, self.pitch)
+        found = _overlap(runs.column, floats, begin, end)
+        if begin < SECTOR_FLOATS and self.pitch % SECTOR_FLOATS:  # a run may go on in the next row
+            found += _overlap(runs.column - self.pitch, floats, begin, end)
+        return found
 
 
 def _overlap(first: Indices, floats: Indices, begin: int, end: int) -> Indices:
@@ -384,14 +390,19 @@ class RungAccesses:
         return reads[others], before[others]
 
     @property
-    def exchanged_bytes(self) -> float:
-        """Bytes that blocks read after other blocks wrote them."""
-        return float(SECTOR_BYTES * self.entries["sectors"][self.read].sum())
+    def read_sums(self) -> Indices:
+        """Reads of partial sums that other blocks wrote, as indices of `read`."""
+        return np.flatnonzero(self.entries["place"][self.read] == Place.SUMS)
 
     @property
-    def writers(self) -> int:
-        """Number of blocks that wrote these bytes."""
-        return len(np.unique(self.block[self.before]))
+    def sums_bytes(self) -> float:
+        """Bytes of these reads."""
+        return float(SECTOR_BYTES * self.entries["sectors"][self.read[self.read_sums]].sum())
+
+    @property
+    def sums_writers(self) -> int:
+        """Number of blocks that wrote these sums."""
+        return len(np.unique(self.block[self.before[self.read_sums]]))
 
     def in_time(
         self,
