@@ -111,7 +111,7 @@ class Recorder:
         floats = LINE_FLOATS * line + SECTOR_FLOATS * _FIRST[mask]
         parts = [np.zeros(0, _ENTRY)]
         for region in self.regions:
-            here = np.flatnonzero((line >= region.first_line) & (line < region.end_line))
+            here = region.holds(floats)
             if len(here):
                 first = floats[here] - region.address // FLOAT_BYTES
                 row, column = region.row_and_column(first)
@@ -194,13 +194,10 @@ class _Region:
     def is_of_a(self) -> bool:
         return self.place in (Place.A, Place.COPY_OF_A)
 
-    @property
-    def first_line(self) -> int:
-        return self.address // LINE_BYTES
-
-    @property
-    def end_line(self) -> int:
-        return ceil_div(self.address + self.bytes, LINE_BYTES)
+    def holds(self, floats: Indices) -> Indices:
+        """Indices of the addresses, in floats, that are in this memory."""
+        first = self.address // FLOAT_BYTES
+        return np.flatnonzero((floats >= first) & (floats < first + self.bytes // FLOAT_BYTES))
 
     def bins(self, runs: _Runs) -> Indices:
         """Positions along K; 0 in memory without K."""
