@@ -176,13 +176,11 @@ class Traffic:
         return self.merged_sectors / self.fetched_sectors if self.fetched_sectors else 1.0
 
     @property
-    def whole(self) -> Traffic:
-        """The traffic in whole sectors and bytes: sums over blocks differ in their last digits."""
-        shares = tuple(round(share, 3) for share in self.soon_shares)
-        whole = {
-            name: float(round(value)) for name, value in vars(self).items() if name != "soon_shares"
-        }
-        return Traffic(**whole, soon_shares=shares)
+    def rounded(self) -> dict[str, float]:
+        """The fields in whole sectors and bytes: sums over blocks differ in their last digits."""
+        whole = {name: round(value) for name, value in vars(self).items() if name != "soon_shares"}
+        shares = dict(enumerate(self.soon_shares))
+        return whole | {f"soon {number}": round(share, 3) for number, share in shares.items()}
 
 
 # Co-resident blocks that copy single floats asynchronously share lines in L1 as long as they run

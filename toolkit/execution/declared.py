@@ -24,6 +24,7 @@ from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.timing.blocks_of_sm import blocks_to_run, most_blocks
 from analysis.timing.samples import AlongK, Sample, Whole
 from toolkit.execution.accesses import AT_ONCE
+from toolkit.execution.footprint import Footprint
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.predict import finish_at_different_times, streams_of
 from toolkit.execution.recorded_blocks import RecordedBlocks, lines_basis
@@ -35,7 +36,7 @@ from toolkit.execution.replay import (
     spread_blocks,
 )
 from toolkit.execution.representatives import agree
-from toolkit.execution.rung_accesses import Footprint, RungAccesses
+from toolkit.execution.rung_accesses import RungAccesses
 from toolkit.execution.rung_plan import (
     BlockPlan,
     period,

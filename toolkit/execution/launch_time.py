@@ -186,7 +186,7 @@ class CountedLaunch:
             self.instructions,
             self.residence,
             drift_per_wave=drift_per_wave,
-        ).whole
+        )
 
     def _time(self, traffic: Traffic) -> Predicted | str:
         work = partial(self._work, traffic)
@@ -232,7 +232,7 @@ class CountedLaunch:
             "symbol": self.kernel.symbol,
             "blocks per SM": self.residence.blocks_per_sm,
             "L2": self.residence.l2,
-            "traffic": vars(traffic),
+            "traffic": traffic.rounded,
             "replayed": self._replay,
             **known,
         }

@@ -23,9 +23,9 @@ from analysis.rounding import Check
 from kernels.closed_forms import tiles_of_c
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.declared import BlockRuns, DeclaredCounts
+from toolkit.execution.footprint import Footprint, Recorder, extrapolated
 from toolkit.execution.recorded_blocks import blocks_that_exchange
 from toolkit.execution.representatives import agree, of_blocks
-from toolkit.execution.rung_accesses import Footprint, Recorder, extrapolated
 from toolkit.execution.rung_binding import bind_in_place
 from toolkit.execution.rung_plan import (
     DIFFER,
