@@ -107,10 +107,7 @@ class DeclaredCounts(LaunchCounts):
     def traffic_basis(self) -> str:
         if self.exchanging is not None:
             return lines_basis("were recorded")
-        return (
-            "what each block asks of L2 follows from the executed blocks, what caches keep of it "
-            "from the order in which blocks run and the sizes of their tiles (analysis.traffic.l2)"
-        )
+        return lines_basis("follow from those of executed blocks")
 
     def asked(self, schedule: Schedule | None) -> Asked | str:
         if self.exchanging is not None:
