@@ -47,15 +47,12 @@ class Place(IntEnum):
     B = 1
     C = 2
     SUMS = 3  #: partial sums in the workspace
-    COPY_OF_A = 4
-    COPY_OF_B = 5
 
 
-# Accesses of one block to one place. `own`: number of the tile among those of the block, or -1 for
-# a block without a tile. `line`: row of tiles (A), column of tiles (B) or slot of partial sums,
-# from the own one on, or from 0 on without a tile. `bin`: position along K. `sectors`, and `bytes`
-# of them in the tile. `step`: number of the instruction of a warp, on average or of the last write.
-_ENTRY = dtype_of("u1 place kind; i4 own line bin; f8 sectors bytes step", align=True)
+# Accesses of one block to one place. `own`: number of the tile among those of the block. `slot`: of
+# partial sums, from the block's number on. `bin`: position along K. `sectors`, and `bytes` of them
+# in the tile. `step`: number of the instruction of a warp, on average or of the last write.
+_ENTRY = dtype_of("u1 place kind; i4 own slot bin; f8 sectors bytes step", align=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +95,15 @@ class Recorder:
         self.regions = list(_regions(launch, bound))
 
     def footprint(self, block: int, rows: NDArray[Any]) -> Footprint:
-        """Accesses of a block. `rows`: as recorded (`core.ACCESS`)."""
+        """Accesses of a block. `rows`: as recorded (`core.ACCESS`).
+
+        Those of a block without a tile, which copies A and B or exits, are left out.
+        """
         line, mask, step, kind = (rows[name].astype(np.int64) for name in _RECORDED)
         own = np.flatnonzero(self.pieces.block == block)
         floats = LINE_FLOATS * line + SECTOR_FLOATS * _FIRST[mask]
         parts = [np.zeros(0, _ENTRY)]
-        for region in self.regions:
+        for region in self.regions if len(own) else ():
             here = region.holds(floats)
             if len(here):
                 first = floats[here] - region.address // FLOAT_BYTES
@@ -125,15 +125,13 @@ class Recorder:
 
     def _entries(self, region: _Region, block: int, own: Indices, runs: _Runs) -> NDArray[Any]:
         """Accesses of a block to one region. `own`: its parts of tiles among all pieces."""
-        which = line = np.zeros_like(runs.first)
+        which = slot = np.zeros_like(runs.first)
         inside = SECTOR_FLOATS * runs.sectors
         if region.place is Place.SUMS:
-            line = runs.row - block
-        elif len(own):
-            which, inside = self._own_tile(region, own, runs)
+            slot = runs.row - block
         else:
-            which, line = which - 1, (runs.row if region.is_of_a else runs.column) // region.tile
-        columns = {"kind": runs.kind, "own": which, "line": line, "bin": region.bins(runs)}
+            which, inside = self._own_tile(region, own, runs)
+        columns = {"kind": runs.kind, "own": which, "slot": slot, "bin": region.bins(runs)}
         values, group = _grouped(list(columns.values()))
         found = np.zeros(len(values[0]), dtype=_ENTRY)
         found["place"] = region.place
@@ -185,7 +183,7 @@ class _Region:
 
     @property
     def is_of_a(self) -> bool:
-        return self.place in (Place.A, Place.COPY_OF_A)
+        return self.place is Place.A
 
     def holds(self, floats: Indices) -> Indices:
         """Indices of the addresses, in floats, that are in this memory."""
@@ -196,8 +194,7 @@ class _Region:
         """Positions along K; 0 in memory without K."""
         if self.is_of_a:
             return runs.column // BIN_FLOATS
-        is_of_b = self.place in (Place.B, Place.COPY_OF_B)
-        return runs.row // BIN_FLOATS if is_of_b else np.zeros_like(runs.row)
+        return runs.row // BIN_FLOATS if self.place is Place.B else np.zeros_like(runs.row)
 
     def row_and_column(self, first: Indices) -> tuple[Indices, Indices]:
         row = first // self.pitch
@@ -243,6 +240,7 @@ def _regions(launch: RungLaunch, bound: BoundLaunch) -> Iterator[_Region]:
 
 
 def _regions_of_workspace(launch: RungLaunch, workspace: Buffer) -> Iterator[_Region]:
+    """Yield partial sums, and copies of A and B: a block that reads one does not read the other."""
     shape, tiling, copies = launch.executed, launch.tiling, launch.copies
     flags, *_ = launch.ready_words(is_last=False)
     begin = ceil_div(flags.offset + FLOAT_BYTES * flags.count, LINE_BYTES) * LINE_BYTES
@@ -256,8 +254,8 @@ def _regions_of_workspace(launch: RungLaunch, workspace: Buffer) -> Iterator[_Re
         pitch=size,
     )
     for place, at, extents, tile in (
-        (Place.COPY_OF_A, copies.a, (shape.m, shape.k), tiling.block_m),
-        (Place.COPY_OF_B, copies.b, (shape.k, shape.n), tiling.block_n),
+        (Place.A, copies.a, (shape.m, shape.k), tiling.block_m),
+        (Place.B, copies.b, (shape.k, shape.n), tiling.block_n),
     ):
         if at is not None:
             rows, pitch = extents[0], row_floats(extents[1])

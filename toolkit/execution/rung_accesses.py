@@ -63,47 +63,37 @@ class RungAccesses:
         self.done = np.minimum(1.0, self.entries["step"] / steps[self.block])
         self.is_write = self.entries["kind"] != READ
         self.size = self._sizes() if waits else self.entries["bytes"]
-        #: reads of data that other blocks wrote, and the last write of each
+        #: reads of partial sums that other blocks wrote, and the write of each
         self.read, self.before = self._exchanged() if waits else np.zeros((2, 0), dtype=np.int64)
 
     def _sizes(self) -> Floats:
-        """Bytes of each piece: those of a block with a tile, or of all blocks without one."""
-        own, size = self.entries["own"] >= 0, self.entries["bytes"]
-        pieces = int(self.piece.max(initial=-1)) + 1
-        of_piece = np.zeros(pieces)
-        for kind in (~self.is_write, self.is_write):
-            some = kind & ~own
-            of_piece = np.maximum(of_piece, np.bincount(self.piece[some], size[some], pieces))
-        np.maximum.at(of_piece, self.piece[own], size[own])
+        """Bytes of each piece: of the block that accesses most of it."""
+        of_piece = np.zeros(int(self.piece.max(initial=-1)) + 1)
+        np.maximum.at(of_piece, self.piece, self.entries["bytes"])
         found: Floats = of_piece[self.piece]
         return found
 
     def _exchanged(self) -> tuple[Indices, Indices]:
-        in_workspace = self.entries["place"] >= Place.SUMS
+        is_sum = self.entries["place"] == Place.SUMS
         writes, reads = (
-            np.flatnonzero(in_workspace & kind) for kind in (self.is_write, ~self.is_write)
+            np.flatnonzero(is_sum & self.is_write),
+            np.flatnonzero(is_sum & ~self.is_write),
         )
         last = np.full(int(self.piece.max(initial=-1)) + 1, -1)
-        writes = writes[np.argsort(self.done[writes], kind="stable")]
         last[self.piece[writes]] = writes
         before = last[self.piece[reads]]
         others = (before >= 0) & (self.block[reads] != self.block[before])
         return reads[others], before[others]
 
     @property
-    def read_sums(self) -> Indices:
-        """Reads of partial sums that other blocks wrote, as indices of `read`."""
-        return np.flatnonzero(self.entries["place"][self.read] == Place.SUMS)
-
-    @property
     def sums_bytes(self) -> float:
-        """Bytes of these reads."""
-        return float(SECTOR_BYTES * self.entries["sectors"][self.read[self.read_sums]].sum())
+        """Bytes of partial sums that blocks read after other blocks wrote them."""
+        return float(SECTOR_BYTES * self.entries["sectors"][self.read].sum())
 
     @property
     def sums_writers(self) -> int:
         """Number of blocks that wrote these sums."""
-        return len(np.unique(self.block[self.before[self.read_sums]]))
+        return len(np.unique(self.block[self.before]))
 
     def in_time(
         self,
@@ -138,7 +128,7 @@ def _joined(found: Footprint, bins: int, parts: int) -> Footprint:
     """The footprint, with `bins` positions along K joined to `parts` parts."""
     entries = found.entries
     part = np.minimum(entries["bin"].astype(np.int64) * parts // bins, parts - 1)
-    columns = [*(entries[name] for name in ("place", "kind", "own", "line")), part]
+    columns = [*(entries[name] for name in ("place", "kind", "own", "slot")), part]
     some, kind = distinct(columns)
     joint = entries[some]
     joint["bin"] = part[some]
@@ -155,17 +145,13 @@ def _names(
 
     `block`: block of each entry. `parts`: parts along K.
     """
-    own = np.searchsorted(pieces.block, block) + np.maximum(entries["own"], 0)
-    own = np.minimum(own, len(pieces.block) - 1)
-    line, has_tile = entries["line"].astype(np.int64), entries["own"] >= 0
-    row, column = (line + np.where(has_tile, of[own], 0) for of in (pieces.row, pieces.column))
+    own = np.searchsorted(pieces.block, block) + entries["own"]
+    part = entries["bin"]
     numbers = {
-        Place.A: (row * parts + entries["bin"], tiles.down * parts),
-        Place.B: (column * parts + entries["bin"], tiles.across * parts),
+        Place.A: (pieces.row[own] * parts + part, tiles.down * parts),
+        Place.B: (pieces.column[own] * parts + part, tiles.across * parts),
         Place.C: (own, len(pieces.block)),
-        Place.COPY_OF_A: (row * parts + entries["bin"], tiles.down * parts),
-        Place.COPY_OF_B: (column * parts + entries["bin"], tiles.across * parts),
-        Place.SUMS: (block + line, 0),
+        Place.SUMS: (np.maximum(0, block + entries["slot"]), 0),
     }
     found, begin = np.zeros(len(entries), dtype=np.int64), 0
     for place, (number, count) in numbers.items():
