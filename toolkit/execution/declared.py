@@ -26,7 +26,6 @@ from analysis.timing.samples import AlongK, Sample, Whole
 from toolkit.execution.accesses import AT_ONCE
 from toolkit.execution.footprint import Footprint
 from toolkit.execution.launch_counts import LaunchCounts
-from toolkit.execution.predict import finish_at_different_times, streams_of
 from toolkit.execution.recorded_blocks import RecordedBlocks, lines_basis
 from toolkit.execution.replay import (
     ExchangingBlocks,
@@ -35,6 +34,7 @@ from toolkit.execution.replay import (
     first_blocks,
     spread_blocks,
 )
+from toolkit.execution.replayed_streams import streams_of
 from toolkit.execution.representatives import agree
 from toolkit.execution.rung_accesses import RungAccesses
 from toolkit.execution.rung_plan import (
@@ -208,8 +208,8 @@ class DeclaredCounts(LaunchCounts):
             self.launch.busy_blocks,
             residence.device.sm_count,
             residence.blocks_per_sm,
-            finish_at_different_times=finish_at_different_times(
-                translated.kernel, self.launch.geometry, replay
+            finish_at_different_times=replay.finish_at_different_times(
+                translated.kernel, self.launch.geometry
             ),
         )
         return max(
