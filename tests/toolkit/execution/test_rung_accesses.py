@@ -190,6 +190,7 @@ def test_blocks_that_read_copies_of_a_and_b_share_what_they_would_share_of_a_and
     sizes[at.piece] = at.size
     for place, floats in ((Place.A, 300 * 132), (Place.B, 129 * 132), (Place.C, 300 * 131)):
         own = np.unique(found.piece[found.entries["place"] == place])
-        assert sizes[own].sum() == pytest.approx(4 * floats, rel=0.05)
+        # no worker reads all of a part of K in which two of them meet
+        assert sizes[own].sum() == pytest.approx(4 * floats, rel=0.15)
     copying = launch.parameters["workers"]  # the first blocks
     assert (found.block >= copying).all()
