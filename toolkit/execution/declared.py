@@ -43,7 +43,7 @@ from toolkit.execution.rung_plan import (
     timed_k,
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of
-from toolkit.execution.traffic import Asked, Residence
+from toolkit.execution.traffic import L2Requests, Residence
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.rungs.launch import RungLaunch
 from toolkit.sass.accesses import Below
@@ -109,12 +109,12 @@ class DeclaredCounts(LaunchCounts):
             return lines_basis("were recorded")
         return lines_basis("follow from those of executed blocks")
 
-    def asked(self, schedule: Schedule | None) -> Asked | str:
+    def asked(self, schedule: Schedule | None) -> L2Requests | str:
         if self.exchanging is not None:
             return self.exchanging.asked()
         assert self.below is not None
         lifetimes = self._lifetimes if schedule is None else schedule.lifetimes
-        return Asked(
+        return L2Requests(
             below=self.below,
             lifetimes=lifetimes,
             in_time=partial(
