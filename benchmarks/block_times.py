@@ -21,17 +21,19 @@ from analysis.errors import ToolkitError, first_line
 from analysis.l2_state import L2State
 from analysis.problem import Gemm, parse_shape
 from analysis.traffic.block_schedule import BlockProgress
-from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import traffic
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
-from kernels.closed_forms import pieces_of_c
 from kernels.selection import Selection, parse_selection
 from kernels.variant import Variant
+from toolkit.execution.plan_executor import PlanExecutor
+from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu.context import Gpu
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload
+from toolkit.sass.translate import translate
 
 MADE_UP_ADDRESS = 1 << 40  # for machine code that is not launched
 FEWEST = 0.5  # of all SMs, that have blocks in a wave that is shown
@@ -122,18 +124,18 @@ def dram_read_bytes(
     """As the model of traffic has it for blocks that run at these times; None without all times."""
     variant, parameters = selection.variant, selection.parameters
     assert isinstance(variant, Variant)
-    executed = variant.executed(problem)
-    if len(times.begins) != variant.geometry(parameters, executed).blocks:
+    launch = RungLaunch(variant=variant, parameters=parameters, problem=problem)
+    if len(times.begins) != launch.geometry.blocks:
         return None
-    pieces = pieces_of_c(variant, parameters, executed)
-    lifetimes = pieces.lifetimes(len(times.begins))
+    ladder = LadderSimulator(Workload(problem, seed=0))
+    ladder.prepare_at_k(launch.executed)
+    kernel = translate(compile_for(device, selection))
+    asked = PlanExecutor(ladder, kernel, launch, notes=True).counted().asked(None)
+    assert not isinstance(asked, str)
     durations = (times.ends - times.begins) / times.lifetime
-    accesses = gemm_accesses(
-        variant.tiling(parameters),
-        executed,
-        pieces,
+    accesses = asked.in_time(
         (times.begins - times.begins.min()) / times.lifetime,
-        BlockProgress.even(durations / np.where(lifetimes > 0, lifetimes, 1.0)),
+        BlockProgress.even(durations / np.where(asked.lifetimes > 0, asked.lifetimes, 1.0)),
     )
     return traffic(accesses, device, in_step=0.0).dram_read_bytes
 

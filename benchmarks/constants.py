@@ -181,7 +181,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "_GROUPS_PER_REQUEST": documented(f"{_GUIDE}: 32 banks of 4 bytes"),
         "LINES_PER_CLOCK CLOCKS_PER_WIDE_LOAD": measured(_LOAD_CYCLES),
     },
-    "analysis/traffic/gemm_accesses.py": {"MOST_ACCESSES MOST_PARTS TAKEN_LATER": _ENOUGH},
+    "toolkit/execution/footprint.py": {
+        "BIN_FLOATS": _ENOUGH,
+        "_SECTORS _FIRST": _LAYOUT,
+    },
+    "toolkit/execution/rung_accesses.py": {"MOST_ACCESSES MOST_PARTS": _ENOUGH},
     "analysis/sm/__init__.py": {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),

@@ -52,13 +52,6 @@ class Pieces:
     column: Indices  #: column of the tile
     begins: Fractions  #: start of the range of K, as a fraction of K
     ends: Fractions  #: end of the range of K, as a fraction of K
-    all_leave: bool = False  #: the block that stores a tile leaves its own partial sums, too
-
-    @property
-    def leaves_sums(self) -> NDArray[np.bool_]:
-        """True for each piece of which the block leaves its partial sums."""
-        found: NDArray[np.bool_] = (self.ends < 1) | self.all_leave
-        return found
 
     def lifetimes(self, blocks: int) -> Fractions:
         """Computing time of each of `blocks` blocks: 1 for a whole tile."""
@@ -212,7 +205,7 @@ def split(splits: int) -> Order:
         tile, part = np.divmod(block, splits)
         row, column = np.divmod(tile, tiles.across)
         begins, ends = (n * phases // splits / phases for n in (part, part + 1))
-        return Pieces(block=block, row=row, column=column, begins=begins, ends=ends, all_leave=True)
+        return Pieces(block=block, row=row, column=column, begins=begins, ends=ends)
 
     return Order(
         grid=lambda tiles: _long_y(tiles.across * splits, tiles.down),

@@ -93,14 +93,18 @@ def _last_writes(accesses: NDArray[Any]) -> Integers:
     return found
 
 
-def _after_writes(accesses: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
-    """Access times, delayed until other blocks have written the data that a block reads."""
-    order = np.lexsort((accesses["step"], accesses["block"]))
-    offset = accesses["block"][order] * 2.0 * (time.max() + 1) * ROUNDS
+def after_writes(
+    block: Integers, step: Floats | Integers, time: Floats, *, read: Integers, before: Integers
+) -> Floats:
+    """Access times, delayed until other blocks have written the data that a block reads.
+
+    `read`, `before`: as in `Exchange`.
+    """
+    order = np.lexsort((step, block))
+    offset = block[order] * 2.0 * (time.max() + 1) * ROUNDS
     for _ in range(ROUNDS):
         later = time.copy()
-        written = TAKEN_LATER * time[exchange.before]
-        later[exchange.read] = np.maximum(time[exchange.read], written)
+        later[read] = np.maximum(time[read], TAKEN_LATER * time[before])
         later[order] = np.maximum.accumulate(later[order] + offset) - offset
         if np.allclose(later, time):
             break
@@ -134,7 +138,9 @@ def accesses_in_time(
     )
     time = starts[block] + progress.time(block, done)
     if exchange is not None:
-        time = _after_writes(accesses, time, exchange)
+        time = after_writes(
+            block, accesses["step"], time, read=exchange.read, before=exchange.before
+        )
     return _by_piece(accesses, time, np.full(len(accesses), float(lines)))
 
 

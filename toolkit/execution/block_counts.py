@@ -53,7 +53,7 @@ from toolkit.execution.sampling import (
     estimates,
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of
-from toolkit.execution.traffic import Asked, Residence
+from toolkit.execution.traffic import L2Requests, Residence
 from toolkit.execution.wall_time import WallTime
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.accesses import RecordedAccesses
@@ -126,7 +126,7 @@ class RecordedCounts(LaunchCounts):
     def schedule(self, residence: Residence) -> Schedule | None:
         return super().schedule(residence) if self.exchange is None else None
 
-    def asked(self, schedule: Schedule | None) -> Asked | str:
+    def asked(self, schedule: Schedule | None) -> L2Requests | str:
         assert self.lifetimes is not None
         differing = schedule.lifetimes if schedule else None
         lifetimes = self.lifetimes if differing is None else differing
@@ -136,7 +136,7 @@ class RecordedCounts(LaunchCounts):
             if visits is None:
                 return "too many lines are accessed, by too many groups of blocks"
             moments = self.observed.accesses.moments
-            return Asked(
+            return L2Requests(
                 below=self.observed.accesses.below,
                 lifetimes=lifetimes,
                 in_time=partial(visits_in_time, visits, moments, lifetimes=differing),

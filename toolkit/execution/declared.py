@@ -23,11 +23,8 @@ from analysis.rounding import Check
 from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.timing.blocks_of_sm import blocks_to_run, most_blocks
 from analysis.timing.samples import AlongK, Sample, Whole
-from analysis.traffic.block_schedule import BlockProgress
-from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
-from analysis.traffic.grid import Pieces
-from kernels.closed_forms import pieces_of_c
 from toolkit.execution.accesses import AT_ONCE
+from toolkit.execution.footprint import Footprint
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.recorded_blocks import RecordedBlocks, lines_basis
 from toolkit.execution.replay import (
@@ -39,13 +36,14 @@ from toolkit.execution.replay import (
 )
 from toolkit.execution.replayed_streams import streams_of
 from toolkit.execution.representatives import agree
+from toolkit.execution.rung_accesses import RungAccesses
 from toolkit.execution.rung_plan import (
     BlockPlan,
     period,
     timed_k,
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of
-from toolkit.execution.traffic import Asked, Residence
+from toolkit.execution.traffic import L2Requests, Residence
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.rungs.launch import RungLaunch
 from toolkit.sass.accesses import Below
@@ -59,11 +57,11 @@ Counts = NDArray[Any]
 class BlockRuns:
     """Results of blocks at one K: counts of the members of each group, and verdicts on their tiles.
 
-    Of the first member of each group, `below` holds the requests to L2, `work` the instructions
-    (core.WORK, an array of one block), `mean_reads` and `last_reads` the instructions of a warp
-    before a read on average and before the last one. `requests`: the first request of each
-    instruction, in the first member of the first group. `checked`: number of blocks whose tiles of
-    C have verdicts. `exchanging`: all blocks of the launch, if they ran together and exchange data.
+    Of the first member of each group, `below` holds the requests to L2, `footprints` the accesses
+    to global memory, and `work` the instructions (core.WORK, an array of one block). `requests`:
+    the first request of each instruction, in the first member of the first group. `checked`: number
+    of blocks whose tiles of C have verdicts. `exchanging`: all blocks of the launch, if they ran
+    together and exchange data.
     """
 
     k: int
@@ -71,8 +69,7 @@ class BlockRuns:
     verdicts: Sequence[Check] = ()
     below: Sequence[Below] = ()
     work: Sequence[NDArray[Any]] = ()
-    mean_reads: Sequence[float] = ()
-    last_reads: Sequence[float] = ()
+    footprints: Sequence[Footprint] = ()
     requests: Mapping[int, FirstRequest] = field(default_factory=dict)
     checked: int = 0
     exchanging: RecordedBlocks | None = None
@@ -89,8 +86,9 @@ class DeclaredCounts(LaunchCounts):
 
     `bind`: binds the launch at K = k to C and, where blocks wait for others, to the data that they
     wait for (`PlanExecutor.bound`). `below`: requests to L2, None if not known. `runs`: results at
-    the largest K at which a block of each region was executed. `exchanging`: all blocks, if they
-    ran together at K itself and exchange data.
+    the largest K at which a block of each region was executed. `footprints`: accesses of a block of
+    each region at K itself. `exchanging`: all blocks, if they ran together at K itself and exchange
+    data.
     """
 
     launch: RungLaunch
@@ -98,6 +96,7 @@ class DeclaredCounts(LaunchCounts):
     plan: BlockPlan
     below: Below | None
     runs: BlockRuns
+    footprints: Sequence[Footprint] = ()
     exchanging: RecordedBlocks | None = None
 
     @property
@@ -108,29 +107,42 @@ class DeclaredCounts(LaunchCounts):
     def traffic_basis(self) -> str:
         if self.exchanging is not None:
             return lines_basis("were recorded")
-        return (
-            "what each block asks of L2 follows from the executed blocks, what caches keep of it "
-            "from the order in which blocks run and the sizes of their tiles (analysis.traffic.l2)"
-        )
+        return lines_basis("follow from those of executed blocks")
 
-    def asked(self, schedule: Schedule | None) -> Asked | str:
+    def asked(self, schedule: Schedule | None) -> L2Requests | str:
         if self.exchanging is not None:
             return self.exchanging.asked()
         assert self.below is not None
-        launch = self.launch
-        in_time = partial(
-            gemm_accesses, launch.tiling, launch.executed, self._pieces, lead=self._lead
-        )
-        if schedule is None:
-            lifetimes = self._pieces.lifetimes(launch.geometry.blocks)
-            return Asked(below=self.below, lifetimes=lifetimes, in_time=in_time)
-        progress = BlockProgress.even(schedule.lifetimes)
-        return Asked(
+        lifetimes = self._lifetimes if schedule is None else schedule.lifetimes
+        return L2Requests(
             below=self.below,
-            lifetimes=schedule.lifetimes,
-            in_time=lambda starts, _: in_time(starts, progress),
-            starts=schedule.start,
+            lifetimes=lifetimes,
+            in_time=partial(
+                self._accesses.in_time,
+                lifetimes,
+                typical_steps=schedule.typical_steps if schedule else None,
+            ),
+            starts=None if schedule is None else schedule.start,
         )
+
+    @cached_property
+    def _accesses(self) -> RungAccesses:
+        return RungAccesses(
+            self.launch, self.footprints, self.plan.region_of, waits=bool(self.launch.order.kinds)
+        )
+
+    @property
+    def _lifetimes(self) -> NDArray[Any]:
+        """Lifetime of each block, relative to a typical one, or 1 if blocks share no tiles.
+
+        It is 0 for a block that exits at once.
+        """
+        work = (
+            np.concatenate(self.runs.work)[self.plan.region_of] if self.work is None else self.work
+        )
+        found = lifetimes_of(work)
+        usual = found if self.launch.order.kinds else 1.0
+        return np.where(found > AT_ONCE, usual, 0.0)
 
     def replay(
         self,
@@ -174,8 +186,8 @@ class DeclaredCounts(LaunchCounts):
             sharing=sum(kind.population for kind in self.plan.kinds if not kind.is_alone) - idle,
             work=self._by_block(one["longest"].item() for one in self.runs.work),
             reads=self.read_by_block(),
-            bytes=float((self._pieces.ends < 1).sum() * sums_bytes(launch.tiling)),
-            writers=int(self._pieces.leaves_sums.sum()),
+            bytes=self._accesses.sums_bytes,
+            writers=self._accesses.sums_writers,
         )
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
@@ -217,33 +229,8 @@ class DeclaredCounts(LaunchCounts):
             "parameters": sorted(self.launch.parameters.items()),
         }
 
-    @cached_property
-    def _pieces(self) -> Pieces:
-        return pieces_of_c(self.launch.variant, self.launch.parameters, self.launch.executed)
-
     def read_by_block(self) -> NDArray[Any]:
         return self._by_block(asked.read for asked in self.runs.below)
-
-    @cached_property
-    def _lead(self) -> NDArray[Any]:
-        """Time of each block until its first read, beyond that of a block of the largest region.
-
-        In lifetimes of a block, relative to the time until its last read, as other kernels'
-        accesses (`steps_of_all_work`). Instructions before the loop over K take this time, so it
-        becomes a smaller part of a lifetime with larger K; instructions after the last read, too.
-        """
-        if self.launch.order.kinds:
-            return np.zeros(self.plan.blocks)
-        assert self.work is not None
-        runs = self.runs
-        largest = int(np.argmax([region.population for region in self.plan.regions]))
-        mean = np.array(runs.mean_reads) / np.maximum(1, runs.last_reads)
-        after_last = int(runs.work[largest]["longest"][0]) - runs.last_reads[largest]
-        lifetime = int(self.work["longest"][self.plan.region_of == largest][0])
-        until_last = 1 - after_last / lifetime
-        # reads are even from the first to the last: their mean is half as late as the first
-        late = 2 * (mean - mean[largest]) * until_last
-        return self._by_block(late * runs.k / self.launch.executed.k)
 
     def _by_block(self, values: Iterable[float]) -> NDArray[Any]:
         """Value of each block, from one value for each region."""

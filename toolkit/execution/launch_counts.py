@@ -25,7 +25,7 @@ from toolkit.execution.in_time import (
 from toolkit.execution.replay import Replay, blocks_of_last_sm
 from toolkit.execution.sampling import Estimates
 from toolkit.execution.schedule import Floats, Schedule, unequal_schedule
-from toolkit.execution.traffic import Asked, Residence
+from toolkit.execution.traffic import L2Requests, Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.machine import FaultError
@@ -72,7 +72,7 @@ class LaunchCounts(ABC):
         return unequal_schedule(self.work, residence.device.sm_count, residence.blocks_per_sm)
 
     @abstractmethod
-    def asked(self, schedule: Schedule | None) -> Asked | str:
+    def asked(self, schedule: Schedule | None) -> L2Requests | str:
         """Requests of all blocks to L2, or the reason why they are unknown."""
 
     def replay(

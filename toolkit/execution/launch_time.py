@@ -35,7 +35,7 @@ from toolkit.execution.prediction_cache import cached_prediction, key_of
 from toolkit.execution.replay import Replay
 from toolkit.execution.sampling import relative_half_width
 from toolkit.execution.schedule import Schedule
-from toolkit.execution.traffic import STORES, Asked, Residence, traffic_of
+from toolkit.execution.traffic import STORES, L2Requests, Residence, traffic_of
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.left_out import summary
@@ -188,7 +188,7 @@ class CountedLaunch:
             return Modelled(traffic, str(error) or "not enough memory")
         return Modelled(traffic, time, self._stand_for)
 
-    def _traffic(self, asked: Asked, drift_per_wave: float = 0.0) -> Traffic:
+    def _traffic(self, asked: L2Requests, drift_per_wave: float = 0.0) -> Traffic:
         """Traffic below L1 if co-resident blocks drift apart by `drift_per_wave` of a lifetime."""
         return traffic_of(
             asked,

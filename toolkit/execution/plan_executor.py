@@ -20,10 +20,10 @@ from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
 from analysis.records.counters import totals
 from analysis.rounding import Check
-from analysis.traffic.pieces import READ
 from kernels.closed_forms import tiles_of_c
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.declared import BlockRuns, DeclaredCounts
+from toolkit.execution.footprint import Footprint, Recorder, extrapolated
 from toolkit.execution.recorded_blocks import blocks_that_exchange
 from toolkit.execution.representatives import agree, of_blocks
 from toolkit.execution.rung_binding import bind_in_place
@@ -90,7 +90,9 @@ class PlanExecutor:
     def _counts_of_regions(self, plan: BlockPlan) -> DeclaredCounts | str:
         """Counts from blocks that do not wait for others, or why they do not represent all."""
         k = self.launch.executed.k
-        runs = [self._execute(point, plan.members) for point in plan.points or [k]]
+        *before, last = plan.points or [k]
+        runs = [self._execute(point, plan.members, places=False) for point in before]
+        runs.append(self._execute(last, plan.members))
         if not all(run.alike for run in runs):
             return "" if plan.points else DIFFER
         of_regions = [counts for counts, *_ in runs[0].groups]
@@ -102,7 +104,9 @@ class PlanExecutor:
                 return NOT_AFFINE
             of_regions, looked_at = extrapolated, [at_k, *runs]
             work = _extrapolated_work(runs[0], runs[-1], k)
-        found = self._declared(plan, of_regions, runs, looked_at)
+        found = self._declared(plan, of_regions, runs, looked_at, work)
+        if plan.points and not _meets(found.footprints, plan.anchors, at_k.footprints):
+            return NOT_AFFINE
         if self.launch.order.kinds:  # blocks that wait have no schedule by their work alone
             return found
         return replace(found, work=np.concatenate(work)[plan.region_of])
@@ -125,7 +129,7 @@ class PlanExecutor:
             return KINDS_DIFFER
         of_kinds = [counts for counts, *_ in run.groups]
         looked_at = [proof] if proof.checked == plan.blocks else [run, proof]
-        found = self._declared(plan, of_kinds, [run], looked_at)
+        found = self._declared(plan, of_kinds, [run], looked_at, run.work)
         executed = [counts for group in run.groups for counts in group]
         guards = _guards_of_divisions(self.translated.kernel, executed)
         found = replace(found, bounds=_bounds(self.translated, found.counts, guards))
@@ -143,8 +147,9 @@ class PlanExecutor:
         of_regions: Sequence[Counts],
         runs: Sequence[BlockRuns],
         looked_at: Sequence[BlockRuns],
+        work: Sequence[NDArray[Any]],
     ) -> DeclaredCounts:
-        """Counts of all blocks, from the counts of one block of each region.
+        """Counts of all blocks, from the counts and the work of one block of each region.
 
         Requests to L2 are extrapolated linearly from the first two values of K.
         """
@@ -158,6 +163,15 @@ class PlanExecutor:
             high = summed(runs[1].below, populations)
             steps = (self.launch.executed.k - runs[0].k) // (runs[1].k - runs[0].k)
             asked = None if high is None else asked + (high + asked.times(-1)).times(steps)
+        last = runs[-1]
+        longer = [
+            float(at_k["longest"][0]) - float(low["longest"][0])
+            for at_k, low in zip(work, last.work, strict=True)
+        ]
+        footprints = [
+            extrapolated(one, last.k, self.launch, more)
+            for one, more in zip(last.footprints, longer, strict=False)
+        ]
         return DeclaredCounts(
             launch=self.launch,
             bind=self.bound,
@@ -170,7 +184,8 @@ class PlanExecutor:
             below=asked,
             # at the smallest K, loops of a pipeline of phases may not begin
             requests=max((run.requests for run in runs), key=len),
-            runs=runs[-1],
+            runs=last,
+            footprints=footprints,
             exchanging=looked_at[-1].exchanging,
         )
 
@@ -207,6 +222,7 @@ class PlanExecutor:
             groups=[group for part in parts for group in part.groups],
             verdicts=[verdict for part in parts for verdict in part.verdicts],
             below=[one for part in parts for one in part.below],
+            footprints=[one for part in parts for one in part.footprints],
             work=[one for part in parts for one in part.work],
             requests=parts[0].requests,
             checked=sum(part.checked for part in parts),
@@ -242,10 +258,12 @@ class PlanExecutor:
         owners: Sequence[int] | None = None,
         *,
         is_last: bool | None = None,
+        places: bool = True,
     ) -> BlockRuns:
         """Run groups of blocks at K = k and check the elements that they write.
 
-        If `owners` are given, only these blocks write tiles. `is_last` is as for `bound`.
+        If `owners` are given, only these blocks write tiles. `is_last` is as for `bound`. `places`:
+        find out which parts of the matrices the blocks access.
         """
         blocks = [block for group in groups for block in group]
         if not blocks:
@@ -264,7 +282,8 @@ class PlanExecutor:
         of_groups = [[next(ran) for _ in group] for group in groups]
         first = [of_group[0] for of_group in of_groups]
         accesses = [one.accesses for one in first if one.accesses is not None]
-        reads = [_steps_of_reads(one.rows) for one in accesses]
+        recorder = Recorder(launch, bound)
+        leaders = [group[0] for group in groups if places]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
         n = launch.executed.n
         return BlockRuns(
@@ -274,8 +293,10 @@ class PlanExecutor:
             checked=len(owners),
             below=[one.below for one in accesses],
             work=[one.work for one in first if one.work is not None],
-            mean_reads=[float(steps.mean()) for steps in reads],
-            last_reads=[float(steps.max()) for steps in reads],
+            footprints=[
+                recorder.footprint(block, one.rows)
+                for block, one in zip(leaders, accesses, strict=False)
+            ],
             requests=first_requests(
                 of_groups[0][0].requests, bound, k=k, row_floats={"A": k, "B": n, "C": n}
             ),
@@ -326,12 +347,6 @@ def _tiles(launch: RungLaunch, blocks: Sequence[int]) -> list[Tile]:
     return [tile for tile in within if all(tile)]
 
 
-def _steps_of_reads(accesses: NDArray[Any]) -> NDArray[Any]:
-    """Numbers of instructions after which warps of a block read; [0] if it reads nothing."""
-    steps = accesses["step"][accesses["kind"] == READ]
-    return np.unique(steps) if len(steps) else np.zeros(1)
-
-
 def _extrapolated_counts(
     plan: BlockPlan, runs: Sequence[BlockRuns], at_k: BlockRuns
 ) -> list[Counts] | None:
@@ -347,6 +362,11 @@ def _extrapolated_counts(
         return None
     proofs = zip(plan.anchors, at_k.groups, strict=True)
     return found if all(agree([found[n], counts]) for n, (counts,) in proofs) else None
+
+
+def _meets(found: Sequence[Footprint], anchors: Sequence[int], at_k: Sequence[Footprint]) -> bool:
+    """True if footprints have the accesses of blocks at K itself."""
+    return all(found[n].same_accesses(one) for n, one in zip(anchors, at_k, strict=False))
 
 
 def _extrapolated_work(low: BlockRuns, high: BlockRuns, k: int) -> list[NDArray[Any]]:

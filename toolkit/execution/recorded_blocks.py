@@ -18,7 +18,7 @@ from toolkit.execution.accesses import (
 )
 from toolkit.execution.replay import ExchangingBlocks
 from toolkit.execution.schedule import Floats, Schedule, lifetimes_of
-from toolkit.execution.traffic import Asked
+from toolkit.execution.traffic import L2Requests
 from toolkit.sass.accesses import RecordedAccesses
 
 
@@ -30,10 +30,10 @@ class RecordedBlocks:
     lifetimes: Floats  # of each block, relative to a typical one
     exchange: Exchange | None = None  # None if no block waits for another's data
 
-    def asked(self, schedule: Schedule | None = None) -> Asked:
+    def asked(self, schedule: Schedule | None = None) -> L2Requests:
         """Requests of the blocks to L2. `schedule`: of blocks that differ."""
         lifetimes = self.lifetimes if schedule is None else schedule.lifetimes
-        return Asked(
+        return L2Requests(
             below=self.accesses.below,
             lifetimes=lifetimes,
             in_time=partial(

@@ -49,7 +49,7 @@ class Residence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class L2Requests:
     """Requests of all blocks of a launch to L2."""
 
     below: Below  # number of sectors
@@ -60,7 +60,7 @@ class Asked:
 
 
 def traffic_of(
-    asked: Asked,
+    asked: L2Requests,
     geometry: Geometry,
     facts: ScheduleFacts,
     instructions: Sequence[InstructionCounts],

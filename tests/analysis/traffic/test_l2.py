@@ -13,7 +13,6 @@ from analysis.devices import find_device
 from analysis.l2_state import L2State
 from analysis.problem import Gemm, parse_shape
 from analysis.traffic.block_schedule import BlockProgress, starts
-from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import (
     FAR_FROM_WRITER,
     MOMENTS,
@@ -32,6 +31,7 @@ from analysis.traffic.l2 import (
 )
 from kernels import LADDER
 from kernels.closed_forms import pieces_of_c, tiles_of_c
+from tests.analysis.traffic.gemm_accesses import gemm_accesses
 
 H200 = find_device("h200")
 RTX_3090 = find_device("rtx-3090")  # L2 in one part, SMs that merge nothing

@@ -205,7 +205,8 @@ def test_of_a_rung_whose_blocks_differ_the_sm_that_finishes_last_is_replayed():
     assert asked.lifetimes.argmax() == found.work["longest"].argmax()
     accesses = asked.in_time(np.zeros(9), BlockProgress.even(np.ones(9)))
     last = [accesses.time[accesses.block == block].max() for block in range(9)]
-    assert last == pytest.approx(asked.lifetimes)
+    # the last instruction that accesses memory is followed by a few others
+    assert last == pytest.approx(asked.lifetimes, rel=1e-3)
 
 
 # Along K.

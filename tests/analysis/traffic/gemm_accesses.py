@@ -1,8 +1,9 @@
-"""Accesses of the blocks of a tiled matrix product to A, B and C, for `analysis.traffic.l2`.
+"""Accesses of the blocks of a tiled matrix product to A, B and C, in closed form.
 
-A block reads its rows of A and its columns of B along k and then writes its tile of C. A piece is a
-part along K of a row of tiles in A or of a column of tiles in B, a tile of C, or the partial sums
-that a block leaves for another block with which it shares a tile.
+An oracle for the accesses that executed blocks record (`toolkit.execution.rung_accesses`). A block
+reads its rows of A and its columns of B along k and then writes its tile of C. A piece is a part
+along K of a row of tiles in A or of a column of tiles in B, a tile of C, or the partial sums that a
+block leaves for another block with which it shares a tile.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def gemm_accesses(
         time = starts[of_block[of]] + progress.time(of_block[of], done)
         return access(of, time, name, sectors[of] * spans.share, size[of], False)
 
-    stores, leaves = np.flatnonzero(pieces.ends == 1), np.flatnonzero(pieces.leaves_sums)
+    stores, leaves = np.flatnonzero(pieces.ends == 1), np.flatnonzero(pieces.ends < 1)
     owner = np.empty(down * across, dtype=np.int64)
     owner[tile[stores]] = stores
     takes = owner[tile[leaves]]
