@@ -97,8 +97,13 @@ def pytest_xdist_auto_num_workers(config):
     return min(available_cores(), MOST_PROCESSES)
 
 
-def file_of(item):
-    return item.path.relative_to(item.config.rootpath).as_posix()
+def files_of(session):
+    """File of each test, below the root of the repository."""
+    root = session.config.rootpath
+    files = {
+        path: path.relative_to(root).as_posix() for path in {one.path for one in session.items}
+    }
+    return [files[item.path] for item in session.items]
 
 
 @pytest.hookimpl(tryfirst=True)  # no worker is given tests before all are done
@@ -109,7 +114,7 @@ def pytest_collection_finish(session):
     if folder := session.config.option.record_ahead:
         session.config.pluginmanager.register(Recording(folder))
     elif not any(is_asked_for(name, session.config) for name in NEEDS):  # a GPU runs nvcc's code
-        ahead.compile_ahead(map(file_of, session.items))
+        ahead.compile_ahead(files_of(session))
 
 
 class Recording:
