@@ -192,6 +192,7 @@ def supported_architectures() -> list[int]:
     return list(_about()[1])
 
 
+@cache
 def compiler_version() -> str:
     """The compiler's name and version, with the wheel's patch number where it is from there."""
     (major, minor), _ = _about()
