@@ -64,7 +64,8 @@ def was_compiled(words: Sequence[str]) -> bool:
     """True if one of the words is a file whose machine code was noted, with whatever options."""
     for path in map(Path, words):
         with suppress(OSError, ValueError):  # ValueError: a zero byte in the path
-            if path.stat().st_size <= MOST_BYTES and cached(_mark(path.read_bytes())) is not None:
+            is_small = path.is_file() and path.stat().st_size <= MOST_BYTES  # a pipe is left alone
+            if is_small and cached(_mark(path.read_bytes())) is not None:
                 return True
     return False
 

@@ -1,5 +1,6 @@
 """What the cache tells of the compiler: a command that compiles nothing starts no process."""
 
+import os
 import sys
 
 import pytest
@@ -101,6 +102,12 @@ def test_a_source_that_includes_files_may_need_the_compiler_each_time(tmp_path):
     path.write_text(text, encoding="utf-8")
     compile_cubin(text, name="plain.cu", kernel="plain", arch="sm_90", folder=tmp_path)
     assert not was_compiled([str(path)])
+
+
+def test_a_pipe_is_left_to_who_reads_it(tmp_path):
+    pipe = tmp_path / "pipe.cu"
+    os.mkfifo(pipe)
+    assert not was_compiled([str(pipe)])  # reading would wait for someone who writes
 
 
 @pytest.mark.parametrize("word", ["", "a\0b", "no/such/file.cu", "."])
