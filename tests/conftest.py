@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 from tests import ahead, sampling
@@ -123,11 +124,27 @@ class Recording:
     def __init__(self, folder):
         self._recorder = ahead.Recorder(folder)
 
-    def pytest_runtest_logstart(self, location):
-        self._recorder.test_file = location[0]
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        self._recorder.test_file = item.location[0]
 
     def pytest_sessionfinish(self):
         self._recorder.write()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Run a test in a worker, which tells how it ended and what went wrong around it.
+
+    Six messages for each test, most of them of setups that passed, cost a millisecond. Those who
+    ask for the slowest setups (`--durations`) get them all.
+    """
+    if not hasattr(item.config, "workerinput") or item.config.option.durations is not None:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)
