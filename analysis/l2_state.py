@@ -25,11 +25,6 @@ class L2State(Vocabulary):
 # What a stream of launches leaves: the launches before wrote their results, and the lines of these
 # are written back when the next launch needs room (docs/decisions/0082).
 DEFAULT_L2 = L2State.DIRTY
-FOUND = {
-    L2State.CLEAN: "clean: other data, read before",
-    L2State.DIRTY: "dirty: other data, written before",
-    L2State.WARM: "warm: the data of the same launch",
-}
 
 
 def l2_state(text: str) -> L2State:

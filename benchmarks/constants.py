@@ -257,7 +257,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
         "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
     },
-    "toolkit/execution/predict.py": {"MOST_STEPS CUT_STEPS": _ENOUGH},
+    "toolkit/execution/replayed_streams.py": {"MOST_STEPS CUT_STEPS": _ENOUGH},
     "toolkit/execution/observation.py": {
         "LEAST_BLOCKS MOST_SAMPLED MOST_FURTHER MOST_VISITS": _ENOUGH,
         "DRAWN DRAWN_FOR_SLOW_PATHS": technical("shares of blocks that may differ unseen"),

@@ -89,7 +89,7 @@ def loss(constants: Constants, cases: Sequence[Timed], device: Device) -> float:
 
 
 def _regret(found: Sequence[tuple[float, float]], least_s: float) -> float:
-    """How much longer the choice takes than one by the measured times would.
+    """Fraction by which the choice takes longer than one by the measured times.
 
     Both take a mean of candidates that are nearly as short as the shortest.
     """

@@ -38,7 +38,7 @@ import numpy as np
 
 import analysis.timing.predict
 import toolkit.execution.launch_time
-import toolkit.execution.predict
+import toolkit.execution.prediction_cache
 import toolkit.execution.simulate
 import toolkit.execution.traffic
 import toolkit.rungs.best
@@ -93,7 +93,6 @@ Cell = dict[str, Any]
 # Their names are put in place of others, or were.
 PREDICTION: Any = analysis.timing.predict
 RUNGS: Any = toolkit.rungs.best
-PREDICT: Any = toolkit.execution.predict
 # What changes the time of a launch, but none of its counters.
 TIME_ALONE = (TIMING, MODELLED_SM, SM, SM_CODE)
 FIRST = (
@@ -164,7 +163,7 @@ class Executed:
     """Inputs of the model for one launch: the arguments of its two functions."""
 
     traffic: tuple[Sequence[Any], Mapping[str, Any]] | None = None
-    work: tuple[Sequence[Any], Mapping[str, Any]] | None = None
+    work: Mapping[str, Any] | None = None
 
     def model(self, device: Device, usual: Cell | None = None) -> Cell:
         """The counters below L1, and the time; that of `usual` where it has the same counters."""
@@ -179,12 +178,10 @@ class Executed:
 
     def time(self, traffic: Traffic, device: Device) -> float:
         assert self.work is not None
-        (kernel, geometry, counts, instructions, _, *others), known = self.work
-        work = WORK_OF(kernel, geometry, counts, instructions, traffic, *others, **known)
-        return seconds(work, device)
+        return seconds(WORK_OF(**{**self.work, "traffic": traffic}), device)
 
 
-TRAFFIC_OF, WORK_OF = toolkit.execution.traffic.traffic_of, toolkit.execution.predict.work_of
+TRAFFIC_OF, WORK_OF = toolkit.execution.traffic.traffic_of, toolkit.execution.launch_time.work_of
 
 
 @contextmanager
@@ -196,13 +193,13 @@ def executing() -> Iterator[Executed]:
         found.traffic = args, options
         return TRAFFIC_OF(*args, **options)
 
-    def work_of(*args: Any, **known: Any) -> Any:
-        found.work = args, known
-        return WORK_OF(*args, **known)
+    def work_of(**known: Any) -> Any:
+        found.work = known
+        return WORK_OF(**known)
 
     toolkit.execution.launch_time.traffic_of = traffic_of  # type: ignore[attr-defined]
-    toolkit.execution.launch_time.work_of = work_of  # type: ignore[attr-defined]
-    PREDICT.cached = lambda name: None
+    toolkit.execution.launch_time.work_of = work_of
+    toolkit.execution.prediction_cache.cached = lambda name: None  # type: ignore[attr-defined]
     yield found
 
 

@@ -30,7 +30,7 @@ from benchmarks.plan_agreement import DEVICE, MEAN_TIME, WORST_TIME
 from benchmarks.report_speed import LAUNCHES, launched
 from kernels.ladder import BEST, LADDER
 from toolkit.cli.app import app
-from toolkit.execution import predict as execution
+from toolkit.execution import launch_time
 
 Row = dict[str, Any]
 
@@ -65,7 +65,7 @@ def compared(name: str) -> Row:
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.dict(os.environ, GEMM_LADDER_CACHE=folder),
-        patch.object(execution, "predict", both),
+        patch.object(launch_time, "predict", both),
         redirect_stdout(StringIO()),
     ):
         if app(arguments, standalone_mode=False):

@@ -1,4 +1,4 @@
-"""What estimates of kernels/path_times.py know of a device, and of the loop of each tile on it."""
+"""Facts on a device and on the loop of each tile, for the estimates of kernels/path_times.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ THREADS_OF_A_TURN = 128  # a warp of each of the four schedulers of an SM
 
 
 class TileLoop(NamedTuple):
-    """What estimates know of a tile, for one way in which A, B and C are stored."""
+    """Facts on a tile for estimates, for one way in which A, B and C are stored."""
 
     bm: int
     bn: int

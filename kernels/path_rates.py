@@ -1,4 +1,4 @@
-"""What the estimates of the paths' times know: fitted constants, and loop rates of kernels.
+"""Fitted constants and loop rates of kernels, for the estimates of the paths' times.
 
 Loop rates, the clocks of a phase with one block on an SM and with as many as fit, are what the
 model of an SM predicts for each kernel (`python -m benchmarks.path_rates`). `Constants` are what

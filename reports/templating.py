@@ -17,7 +17,7 @@ def unbroken(sentence: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    """What all templates share, so that those which others import are compiled once."""
+    """Environment of all templates: those which others import are compiled once."""
     environment = Environment(
         loader=PackageLoader("reports"),
         autoescape=True,  # for every name; jinja2's select_autoescape would skip ".j2"

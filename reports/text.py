@@ -256,6 +256,11 @@ def listing(names: tuple[str, ...] | list[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def capital(words: str) -> str:
+    """Words with a capital letter, as a sentence begins."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def average(value: float | None) -> str:
     """A count per something, to three decimals; nothing without one."""
     return "" if value is None else count(round(value, 3))

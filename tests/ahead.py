@@ -11,6 +11,7 @@ some files, from a run with an empty cache:
     python -m pytest --record-ahead FOLDER FILES && python -m tests.ahead FOLDER --add
 """
 
+import argparse
 import json
 import lzma
 import os
@@ -153,8 +154,15 @@ def _listed(folder, stored=()):
 
 def main():
     """Write the list from what the workers recorded, or add that to the list."""
-    folder, *how = sys.argv[1:]
-    entries = _listed(folder, _stored() if how == ["--add"] else ())
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="what --record-ahead wrote")
+    parser.add_argument("--add", action="store_true", help="keep what is listed")
+    chosen = parser.parse_args()
+    if not any(chosen.folder.glob("*.json")):
+        sys.exit(f"{chosen.folder} holds no recording: run pytest --record-ahead {chosen.folder}")
+    entries = _listed(chosen.folder, _stored() if chosen.add else ())
     text = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
     FILE.write_bytes(lzma.compress(text.encode(), preset=9))
     print(f"{len(entries)} kernels in {FILE.stat().st_size} bytes")

@@ -18,6 +18,7 @@ from toolkit.sass.isa.slots import WIDEST_RANGE, ConstantWord
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, allocate, allocation_table
 
 FULL = 0xFFFFFFFF
+MOST_INSTRUCTIONS = 1 << 20  # a probe that executes more does not end
 REGISTERS, PREDICATES, CONVERGENCE_BARRIERS = 256, 8, 16
 
 _INSTRUCTION = re.compile(r"(?:@(!?\w+)\s+)?([\w.]+)\s*(.*)")
@@ -204,7 +205,9 @@ def _run(
     vectors[lowered.first_uniform :][uniforms] = state.ur[uniforms]
     predicates = np.zeros(core.PREDICATE_DISCARD + 1, dtype=np.uint32)
     predicates[: PT + 1], predicates[PT + 1 : UPT + 1] = state.p, state.up
-    handle = core.library().core_new_worker(ctypes.byref(launch), counts.ctypes.data, 1 << 62, 1)
+    handle = core.library().core_new_worker(
+        ctypes.byref(launch), counts.ctypes.data, MOST_INSTRUCTIONS, 1
+    )
     if not handle:
         raise LaunchError("the probe does not fit into this machine's memory")
     try:

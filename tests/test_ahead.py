@@ -133,6 +133,14 @@ def test_every_listed_file_of_tests_exists():
     assert {one["test"] for one in ahead._stored() if not (ROOT / one["test"]).exists()} == set()
 
 
+def test_a_folder_without_recordings_leaves_the_list_as_it_is(tmp_path, listed, monkeypatch):
+    listed(entry("a"))
+    monkeypatch.setattr("sys.argv", ["tests.ahead", str(tmp_path / "absent")])
+    with pytest.raises(SystemExit, match="holds no recording"):
+        ahead.main()
+    assert ahead._stored() == [entry("a")]
+
+
 def test_nine_of_ten_files_that_the_list_names_exist():
     named = [one["of"] for one in ahead._stored() if "of" in one]
     assert len(named) > 50

@@ -33,7 +33,7 @@ def test_nothing_else_is_kept():
     assert keeping == {
         "toolkit/machine_code/compile.py",
         "toolkit/machine_code/device_linker.py",
-        "toolkit/execution/predict.py",
+        "toolkit/execution/prediction_cache.py",
         "toolkit/machine_code/disassemble.py",
         "toolkit/machine_code/kept.py",
         "toolkit/profiling/on_cpu.py",

@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
 
 from analysis.comparison.causes import (
     CauseChange,
@@ -34,7 +33,7 @@ from analysis.comparison.causes import (
     cause_changes,
     line_cost_changes,
 )
-from analysis.comparison.counts import CountChange, Outcome, kinds
+from analysis.comparison.counts import CountChange, CountsOfKind, Outcome, kinds
 from analysis.comparison.statistics import TimeVerdict, median_interval
 from analysis.comparison.times import (
     PredictionChange,
@@ -228,8 +227,10 @@ def _counts_verdict(pairs: tuple[Pair, ...], only_before: tuple[Key, ...]) -> Ou
 
 def _verdict(found: Iterable[str], bad: str, told: tuple[Outcome, Outcome]) -> Outcome:
     """The first of `told` if a bad verdict was found, the second if only others were."""
-    verdicts = list(found)
-    return told[bad not in verdicts] if verdicts else Outcome.NOT_COMPARED
+    verdicts, (is_bad, is_good) = list(found), told
+    if not verdicts:
+        return Outcome.NOT_COMPARED
+    return is_bad if bad in verdicts else is_good
 
 
 # Sides.
@@ -368,11 +369,14 @@ def _pair(key: _Key, before: _RunSide, after: _RunSide) -> Pair:
     ours, theirs = before.launches[key], after.launches[key]
     same_device = before.device == after.device
     found = list(kinds(ours, theirs, same_device=same_device))
-    not_simulated = [note for note in theirs.notes if note.startswith("not simulated")]
     time, why_not = time_change(ours.trusted, theirs.trusted, same_device)
     predicted, about = predicted_change(
         ours.trusted_prediction, theirs.trusted_prediction, same_device
     )
+    causes: tuple[CauseChange, ...] = ()
+    line_costs: tuple[LineCostChange, ...] = ()
+    if predicted is not None:
+        causes, line_costs = _moved(ours, theirs)
     return Pair(
         label=key[0],
         shape=key[1],
@@ -381,35 +385,42 @@ def _pair(key: _Key, before: _RunSide, after: _RunSide) -> Pair:
         compared=sum(kind.compared for kind in found),
         counts=tuple(change for kind in found for change in kind.changes(ours, theirs)),
         time=time,
-        lost=(
-            *([_outcome(theirs)] if ours.status == "ok" != theirs.status else []),
-            *(
-                why
-                for kind in found
-                if theirs.status == "ok" and (missing := kind.missing)
-                for why in (kind.grade == Grade.SIMULATED and not_simulated)
-                or [missing + before.remedy]
-            ),
-        ),
+        lost=tuple(_lost(ours, theirs, found, before.remedy)),
         notes=(
             *_origin_notes(ours, theirs, before.is_of),
             *(note for note in (*(kind.note for kind in found), why_not, about) if note),
         ),
         predicted=predicted,
-        **(_moved(ours, theirs) if predicted else {}),
+        causes=causes,
+        line_costs=line_costs,
     )
 
 
-def _moved(before: Launched, after: Launched) -> dict[str, Any]:
-    """List the parts of the predicted times of two launches that differ."""
+def _lost(
+    before: Launched, after: Launched, found: Iterable[CountsOfKind], remedy: str
+) -> Iterator[str]:
+    """Results that the second side should have and lacks; `remedy` says how to obtain counts."""
+    if after.status != "ok":
+        if before.status == "ok":
+            yield _outcome(after)
+        return
+    not_simulated = [note for note in after.notes if note.startswith("not simulated")]
+    for kind in found:
+        if kind.missing and kind.grade == Grade.SIMULATED and not_simulated:
+            yield from not_simulated
+        elif kind.missing:
+            yield kind.missing + remedy
+
+
+def _moved(
+    before: Launched, after: Launched
+) -> tuple[tuple[CauseChange, ...], tuple[LineCostChange, ...]]:
+    """Parts of two predicted times that differ: by cause, and by source line."""
     ours, theirs = before.predicted, after.predicted
     assert ours is not None
     assert theirs is not None
     lines = [one.simulated.lines if one.simulated else () for one in (before, after)]
-    return {
-        "causes": cause_changes(ours, theirs),
-        "line_costs": line_cost_changes(ours, theirs, *lines),
-    }
+    return cause_changes(ours, theirs), line_cost_changes(ours, theirs, *lines)
 
 
 def _outcome(record: Launched) -> str:

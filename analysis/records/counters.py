@@ -307,7 +307,7 @@ def _of_cached_memory() -> Iterable[Counter]:
                     unit,
                     Group(f"{space} memory"),
                     _memory(space, reaching, unit),
-                    hint="with asynchronous copies into shared memory" * is_global_load,
+                    hint="with asynchronous copies into shared memory" if is_global_load else "",
                     polled_at=frozenset({Wait.FLAG} if is_global_load else ()),
                 )
 

@@ -15,9 +15,9 @@ from analysis.records.profile import Launched, LineCounters, Simulated
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Predicted
 
-# 2: the device, and the text of each line; 3: the rung; 4: estimates; 5: measured times. Earlier
-# ones are read too.
+# 4: estimates; 5: measured times.
 SCHEMA_VERSION = 5
+OLDEST_SCHEMA_VERSION = 3
 MOST_NAMES = 3  # of estimates in one sentence
 
 

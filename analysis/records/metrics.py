@@ -56,9 +56,18 @@ def fp32_flop(counters: Counters) -> int:
 
 # FLOP per lane, but of half precision.
 _FLOP = {
-    **{"FFMA": 2, "FFMA32I": 2, "FADD": 1, "FADD32I": 1, "FMUL": 1, "FMUL32I": 1},
-    **{"FFMA2": 4, "FADD2": 2, "FMUL2": 2},
-    **{"DFMA": 2, "DADD": 1, "DMUL": 1},
+    "FFMA": 2,
+    "FFMA32I": 2,
+    "FADD": 1,
+    "FADD32I": 1,
+    "FMUL": 1,
+    "FMUL32I": 1,
+    "FFMA2": 4,
+    "FADD2": 2,
+    "FMUL2": 2,
+    "DFMA": 2,
+    "DADD": 1,
+    "DMUL": 1,
 }
 
 
@@ -68,16 +77,6 @@ def flop(instructions: Iterable[InstructionCounts]) -> int:
         (_FLOP.get(one.opcode, 0) or half_operations(one.opcode, one.text)) * one.predicated
         for one in instructions
     )
-
-
-def ffma_share(counters: Counters) -> float | None:
-    """Fraction of the thread instructions that are multiply-adds, None without any."""
-    return FFMA_SHARE.of(counters)
-
-
-def conflict_share(counters: Counters) -> float | None:
-    """Fraction of the wavefronts of shared memory that bank conflicts cause, None without any."""
-    return CONFLICT_SHARE.of(counters)
 
 
 def is_arithmetic(instructions: Iterable[InstructionCounts], counters: Counters) -> bool:

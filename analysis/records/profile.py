@@ -28,9 +28,8 @@ from analysis.theory import Theory
 from analysis.timing.predicted import Predicted
 from analysis.vocabulary import Vocabulary
 
-# 5: the GPU's state while samples were taken; 6: the stages of a tiling instead of a flag for
-# prefetching, and no phases. Files from version 4 on are read too: fields that they lack are
-# absent, and fields that later versions dropped are ignored.
+# The recorded runs that ship have 4 and 5, and are read: fields that they lack are absent, and
+# fields that later versions dropped are ignored.
 SCHEMA_VERSION = 6
 OLDEST_SCHEMA_VERSION = 4
 

@@ -60,7 +60,7 @@ ENTRIES = (
         ),
         formula="least time of the unit for its work / time of the launch",
         where="page: How near each unit is to its limit; terminal: `busy`",
-        guide="timing.md#The whole launch",
+        guide="timing.md#Bounds",
     ),
     WordEntry(
         word="roof",
@@ -73,7 +73,7 @@ ENTRIES = (
         ),
         formula="work / rate of the unit, of the unit for which it is the largest",
         where="page: Parts of the time, Roofline; terminal: second line, if it is the largest part",
-        guide="timing.md#The whole launch",
+        guide="timing.md#Costs",
         also=("roofs", "roofline", "at its roof", "speed of light"),
     ),
     WordEntry(
@@ -86,7 +86,7 @@ ENTRIES = (
         ),
         formula="the largest of the least times that the units need for their work",
         where="page: How near each unit is to its limit; terminal: first of `busy`, `compare`",
-        guide="timing.md#The whole launch",
+        guide="timing.md#Bounds",
         also=("limited by", "bottleneck"),
     ),
     WordEntry(

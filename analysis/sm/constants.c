@@ -73,7 +73,7 @@ double load_constants(Sm *s, Scheduler *x, const Step *step, const u64 *line) {
     return here + m->constant_latency + (words - 1) * m->constant_word_latency;
 }
 
-/* The line that a scheduler asked for is there, in place of the least recently used one. */
+/* The line that a scheduler requested has arrived, in place of the least recently used one. */
 static void settle_uniform(UniformConstants *u, u64 now) {
     if (!u->wanted || u->ready > now) return;
     u32 oldest = 0;

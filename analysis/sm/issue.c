@@ -73,7 +73,7 @@ static void write_back(Scheduler *x, u64 now) {
     x->write_since = now;
 }
 
-/* A result of a warp releases a scoreboard; who waits for that has a reason. */
+/* A result of a warp releases a scoreboard: a reason for the warp that waits for it. */
 static void expect(Warp *w, u8 scoreboard, u8 reason) {
     if (scoreboard == NONE) return;
     w->pending[scoreboard]++;

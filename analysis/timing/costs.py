@@ -332,7 +332,7 @@ def _detail(effect: Effect, sm: ModelledSm) -> str:
 
 
 def _of_conversions(scene: Scene) -> str:
-    """What the special-function pipe mostly does, if it converts between FP32 and FP64."""
+    """Main work of the special-function pipe, if it converts between FP32 and FP64."""
     if not scene.instructions:
         return ""
     executed = (scene.code["unit"] == Unit.XU) * scene.of_each(lambda one: one.executed)
@@ -361,7 +361,7 @@ def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
 
 
 def _beside_roof(time: SceneTime, hz: float) -> str:
-    """What needs the most time beside the roof, in words."""
+    """Unit that needs the most time beside the roof, in words."""
     others = {effect: clocks for effect, clocks in time.roofs.items() if clocks < time.roof}
     if not others:
         return ""

@@ -68,12 +68,6 @@ class Effect(Vocabulary):
     LAUNCH = "launch"
     REMAINDER = "work that does not overlap"
 
-    @classmethod
-    def _missing_(cls, value: object) -> Effect | None:
-        """The effect whose part included more in records of earlier versions."""
-        earlier = {"register-bank conflicts and write-back": cls.REGISTER_BANKS}
-        return earlier.get(str(value))
-
 
 ROOFS = frozenset(
     effect for effect in Effect if effect.name.endswith(("_PIPE", "_BANDWIDTH", "_WAVEFRONTS"))

@@ -322,13 +322,13 @@ def _heads(shown: Rows, at: RowPlace) -> Iterator[style.Part]:
 
 
 def _line_places(shown: Rows, at: RowPlace) -> list[float]:
-    """Where the lines are, in parts of the width."""
+    """Places of the lines, in parts of the width."""
     start, end = at.bars
     return [start + (end - start) * rate / most(shown) for _, rate, _, _ in lines(shown)]
 
 
 def columns_above_px(shown: Rows, at: RowPlace) -> int:
-    """How far above the rows the names of the columns are that are near the name of a line."""
+    """Distance above the rows of the names of columns that are near the name of a line."""
     return 2 + HEAD_PX * _most_heads(shown, at) if at.bar else 20
 
 

@@ -111,7 +111,7 @@ def _verdict(report: CheckReport) -> tuple[str, str]:
     first = report.findings[0]
     words = heading(first)
     lines = sorted({one.line for one in first.actions if one.line is not None})
-    where = f" at line{'s' * (len(lines) > 1)} {text.listing(list(map(str, lines)))}"
+    where = f" at {'lines' if len(lines) > 1 else 'line'} {text.listing(list(map(str, lines)))}"
     return f"{words}{where if lines else ''}.", f"{first.tool} found it. {_coverage(report)}"
 
 
@@ -127,7 +127,7 @@ def heading(finding: CheckFinding) -> str:
     """'Read-after-write hazard in shared memory'"""
     words = _KINDS.get(finding.kind, finding.kind)
     place = f" in {finding.memory} memory" if finding.memory else ""
-    return f"{words[0].upper()}{words[1:]}{place}"
+    return f"{text.capital(words)}{place}"
 
 
 def _finding(finding: CheckFinding, report: CheckReport) -> dict[str, object]:
@@ -135,7 +135,7 @@ def _finding(finding: CheckFinding, report: CheckReport) -> dict[str, object]:
     return {
         "heading": heading(finding),
         "tool": finding.tool,
-        "sentence": f"{sentence[0].upper()}{sentence[1:]}.",
+        "sentence": f"{text.capital(sentence)}.",
         "number": f"{finding.number:,} times" if finding.number > 1 else "once",
         "source": _excerpt(finding, report),
     }

@@ -200,7 +200,7 @@ def _verdict(report: LaunchReport) -> tuple[str, str]:
     answer = report.answer
     if report.predicted is None and report.measured_s is None:
         why = report.prediction_basis or "not predicted: no device was named"
-        return f"{why[0].upper()}{why[1:]}.", answer.line_sentence
+        return f"{text.capital(why)}.", answer.line_sentence
     first, _, rest = answer.cause_sentence.partition(". ")
     return f"{first.rstrip('.')}.", f"{rest} {answer.line_sentence}".strip()
 
@@ -313,7 +313,7 @@ def _remedy(remedy: Remedy, unit: tuple[float, str]) -> dict[str, object]:
             *(f"instead of remedy {number}" for number in remedy.instead_of),
             *(f"after remedy {number}" for number in remedy.after),
         ],
-        "about": ". ".join(f"{one[0].upper()}{one[1:]}" for one in told if one),
+        "about": ". ".join(text.capital(one) for one in told if one),
         "diff": list(_diff(remedy.diff)),
     }
 

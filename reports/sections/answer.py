@@ -154,7 +154,7 @@ def _cause(
     if predicted is None:
         return "What limits it is unknown without a predicted time."
     if not predicted.costs:
-        return f"{_capital(limits(predicted))}."
+        return f"{text.capital(limits(predicted))}."
     whole_s = predicted.time_s
     largest = max(_with_issue_as_one(predicted), key=lambda cost: cost.time_s)
     end = " predicted" if is_measured else ""
@@ -206,7 +206,7 @@ def _does(cost: Cost, verb: str) -> str:
     """'Idle SMs limit it', 'DRAM bandwidth limits it'"""
     first, _, rest = verb.partition(" ")
     inflected = first if cost.effect in _PLURAL else f"{first}s"
-    return f"{_capital(_SUBJECTS.get(cost.effect, cost.effect))} {inflected} {rest}".rstrip()
+    return f"{text.capital(_SUBJECTS.get(cost.effect, cost.effect))} {inflected} {rest}".rstrip()
 
 
 def _detail(cost: Cost, device: Device | None, blocks: int | None) -> str:
@@ -221,10 +221,6 @@ def _detail(cost: Cost, device: Device | None, blocks: int | None) -> str:
 
 def _in_brackets(why: str) -> str:
     return f" ({why})" if why else ""
-
-
-def _capital(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}"
 
 
 # The line.

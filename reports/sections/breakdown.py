@@ -17,7 +17,7 @@ ALONE = "each resource alone (predicted)"
 BUSIEST = "busy the longest, share of time"
 NO_ROOF = " (not a roof)"  # the bound of the source texts: caches serve most of these loads
 PARTS, WHOLE = "parts of the time (predicted)", "the whole time"
-NEGLIGIBLE = 0.01  # of the predicted times: nobody would look for such a resource
+NEGLIGIBLE = 0.01  # of the predicted times: too small to look for
 
 
 @dataclass(frozen=True, kw_only=True)

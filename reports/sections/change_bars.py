@@ -10,8 +10,9 @@ from markupsafe import Markup
 from analysis.records.launch import LaunchRecord
 from analysis.timing.predicted import Effect
 from reports import text
+from reports.sections.effect_names import in_bar
 from reports.sections.launch_report import LaunchReport
-from reports.sections.time_parts import Part, PartClass, kept_names, parts_of_time, short_name
+from reports.sections.time_parts import Part, PartClass, kept_names, parts_of_time
 from reports.svg.bar import Segment, bar
 
 HEIGHT_PX = 40
@@ -86,7 +87,7 @@ def divided(
     found = [parts_of_time(one, names) for one in reports]
     if not all(found):
         return None
-    marked = short_name(moved) if moved else None
+    marked = in_bar(moved) if moved else None
     return [[(part, _kind(part, marked)) for part in one] for one in found]
 
 

@@ -11,8 +11,8 @@ from analysis.roofline import share_of_peak
 from analysis.timing.predicted import Predicted, Resource
 from reports import ladder, text
 from reports.sections.advice import advice
+from reports.sections.effect_names import in_table
 from reports.sections.ladder_rows import Row, Rows
-from reports.sections.rungs import part
 
 # Roofs are upper bounds: a few percent between two of them do not tell which rung is faster,
 # and a wider tolerance would call unequal rungs equal.
@@ -111,7 +111,7 @@ def limited(predicted: Predicted) -> str:
     Without parts of the time: what limits it, and the next resource.
     """
     if predicted.costs:
-        told = [f"{part(one.cause)}, {share(one.share)}" for one in predicted.causes[:2]]
+        told = [f"{in_table(one.cause)}, {share(one.share)}" for one in predicted.causes[:2]]
         return f"Most of the time: {'; next '.join(told)}."
     name, busy = _resource(predicted.limiter), share(predicted.limiter_share)
     if predicted.limiter != Resource.LATENCY:
@@ -146,10 +146,12 @@ def _rung(row: Row) -> str:
 
 def _fastest(rows: Rows, best: Row) -> tuple[str, str]:
     is_predicted = rows.grade == Grade.PREDICTED
-    at = f"{share(_of_peak(rows, best))} of the FP32 peak."
     if len(rows.rungs) == 1:
-        return f"{best.label} {'would reach' if is_predicted else 'reaches'}", at
-    return f"{best.label} is {'predicted to be ' * is_predicted}fastest,", at
+        found = f"{best.label} would reach" if is_predicted else f"{best.label} reaches"
+    else:
+        verb = "is predicted to be" if is_predicted else "is"
+        found = f"{best.label} {verb} fastest,"
+    return found, f"{share(_of_peak(rows, best))} of the FP32 peak."
 
 
 def _of_peak(rows: Rows, best: Row) -> float:

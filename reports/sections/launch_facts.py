@@ -152,7 +152,7 @@ def error_sentence(report: LaunchReport) -> str:
 
 
 def _within_interval(report: LaunchReport) -> str:
-    """How often the interval of the first line is meant to hold, and how often it held.
+    """Say how often the interval of the first line is meant to hold, and how often it held.
 
     Without an interval, the same as `error_short`.
     """
@@ -196,7 +196,7 @@ def trust_sentence(report: LaunchReport) -> str:
     here = "this GPU" if measured_on == [device.name] else text.listing(measured_on)
     own = "" if predicted.is_fitted else " The constants were not fitted on such a device."
     is_alike = predicted.interval_s or errors_alike(report)
-    none = "" if is_alike else f" {NONE_ALIKE[0].upper()}{NONE_ALIKE[1:]}."
+    none = "" if is_alike else f" {text.capital(NONE_ALIKE)}."
     return f"Predictions were compared with measured times of {here}.{own}{none}"
 
 

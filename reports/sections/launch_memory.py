@@ -222,8 +222,9 @@ def memory_sentence(report: LaunchReport) -> str:
     )
     told = []
     if loads or stores:
-        moved = [f"loads {_size(loads)}"] * bool(loads) + [f"stores {_size(stores)}"] * bool(stores)
-        told.append(f"The launch {text.listing(moved)} of global memory.")
+        moved = {"loads": loads, "stores": stores}
+        words = [f"{verb} {_size(size)}" for verb, size in moved.items() if size]
+        told.append(f"The launch {text.listing(words)} of global memory.")
     else:
         told.append("The launch accesses shared memory only.")
     wasted = [

@@ -16,7 +16,7 @@ from analysis.records.profile import Grade
 from analysis.timing.predicted import Predicted
 from reports import text
 from reports.ladder import Timing, View
-from reports.sections.rungs import part
+from reports.sections.effect_names import in_table
 from reports.sections.table import Table, plain_table
 
 
@@ -114,7 +114,7 @@ def part_rows_of(one: Timing) -> Iterator[PartRow]:
     predicted, about = one.predicted, "the sum of the parts above"
     for cost in predicted.costs:
         yield PartRow(
-            name=part(cost.effect),
+            name=in_table(cost.effect),
             time_s=cost.time_s,
             about=cost.detail,
             text=text.predicted_seconds(cost.time_s),
@@ -126,7 +126,7 @@ def part_rows_of(one: Timing) -> Iterator[PartRow]:
     if one.measured:
         for step in steps_to_measured(predicted, one.measured):
             yield PartRow(
-                name=part(step.name),
+                name=in_table(step.name),
                 time_s=step.time_s,
                 about=step.detail,
                 text=signed_seconds(step.time_s),

@@ -42,17 +42,21 @@ def remedies_table(remedies: Sequence[Remedy]) -> Table:
 def title(remedy: Remedy) -> str:
     """'lines 12, 19: column ^ row; instead of remedy 1'."""
     where = f"{place(remedy)}: " if remedy.lines else ""
-    related = [f"; instead of remedy {_numbers(remedy.instead_of)}"] * bool(remedy.instead_of)
-    related += [f"; after remedy {_numbers(remedy.after)}"] * bool(remedy.after)
-    related += ["; changes rounding"] * remedy.is_rounding
-    return f"{where}{remedy.title}{''.join(related)}"
+    words = f"{where}{remedy.title}"
+    if remedy.instead_of:
+        words += f"; instead of remedy {_numbers(remedy.instead_of)}"
+    if remedy.after:
+        words += f"; after remedy {_numbers(remedy.after)}"
+    return f"{words}; changes rounding" if remedy.is_rounding else words
 
 
 def place(remedy: Remedy) -> str:
     """'lines 12, 19'; empty for a change of the launch."""
+    if not remedy.lines:
+        return ""
     lines = ", ".join(map(str, remedy.lines[:MOST_LINES]))
     more = ", ..." if len(remedy.lines) > MOST_LINES else ""
-    return f"line{'s' * (len(remedy.lines) > 1)} {lines}{more}" if remedy.lines else ""
+    return f"{'lines' if len(remedy.lines) > 1 else 'line'} {lines}{more}"
 
 
 def remedies_notes(remedies: Sequence[Remedy]) -> Iterator[str]:
@@ -66,8 +70,7 @@ def remedies_notes(remedies: Sequence[Remedy]) -> Iterator[str]:
         if one.error:
             yield f"remedy {one.number}: {one.error}"
     if made:
-        rounding = " --rounding" * made[0].is_rounding
-        number = made[0].number
+        number, rounding = made[0].number, " --rounding" if made[0].is_rounding else ""
         yield f"--apply {number}{rounding} writes the edited source, after comparing all blocks"
 
 

@@ -10,6 +10,7 @@ from analysis.records.profile import Grade
 from analysis.timing.predicted import NAMED, Effect, Predicted
 from reports import text
 from reports.sections import rungs
+from reports.sections.effect_names import in_table
 from reports.sections.ladder_answer import RESOURCES, share
 from reports.sections.ladder_rows import Row, Rows
 from reports.svg.busy import Bar
@@ -71,7 +72,7 @@ def pane(shown: Rows, row: Row) -> Pane:
         idea=_idea(row.record.idea),
         numbers=list(_numbers(shown, row, before)),
         why=rungs.why(step) if step and step.basis else "",
-        reason=_capital(rungs.reason_name(step)) if step and has_reason else "",
+        reason=text.capital(rungs.reason_name(step)) if step and has_reason else "",
         kind=_kind(step) if step and has_reason else "",
         times=list(_times(step)) if step and has_reason else (),
         parts=parts,
@@ -81,13 +82,13 @@ def pane(shown: Rows, row: Row) -> Pane:
 
 
 def _idea(words: str) -> str:
-    return f"{_capital(words)}." if words else ""
+    return f"{text.capital(words)}." if words else ""
 
 
 def _limit(row: Row) -> str:
     """'most time: FP32 pipe', or 'limited by shared memory' where parts are not known."""
     if row.predicted and row.predicted.costs:
-        return f"most time: {rungs.part(row.predicted.causes[0].cause)}"
+        return f"most time: {in_table(row.predicted.causes[0].cause)}"
     limiter = row.record.theory.limiter if row.record.theory else ""
     if row.predicted:
         limiter = str(RESOURCES.get(row.predicted.limiter, row.predicted.limiter))
@@ -159,7 +160,7 @@ def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
 
     return [
         PartPair(
-            name=rungs.part(name),
+            name=in_table(name),
             before=length(earlier.get(name, 0.0)) if earlier else None,
             after=length(own.get(name, 0.0)),
             is_reason=bool(reason and reason.is_part and reason.resource == name),
@@ -205,7 +206,7 @@ def time_bars(predicted: Predicted) -> list[Bar]:
     worst = next((one for one in shown if one.is_avoidable), None)
     return [
         Bar(
-            name=rungs.part(one.effect),
+            name=in_table(one.effect),
             share=one.time_s / shown[0].time_s,
             value=text.predicted_seconds(one.time_s),
             class_="s1" if one.is_roof else "c0" if one is worst else "s2",
@@ -227,7 +228,3 @@ def times_sentence(row: Row) -> str:
         ends = text.interval(row.measured.interval_s, text.seconds)
         found += f": median of {number:,}, 95 % interval {ends}"
     return f"{found}." if found else "It has no time: nothing was launched."
-
-
-def _capital(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}"

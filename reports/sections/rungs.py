@@ -9,30 +9,11 @@ from types import MappingProxyType
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
 from analysis.records.profile import Grade
-from analysis.timing.predicted import ROOFS, Effect, Resource
+from analysis.timing.predicted import ROOFS, Resource
 from reports import text
+from reports.sections.effect_names import in_column, in_table
 from reports.sections.table import Cell, Table, plain_table
 
-# Shorter words for parts of a predicted time
-PARTS: Mapping[str, str] = MappingProxyType(
-    {
-        Effect.CONFLICTS: "shared bank conflicts",
-        Effect.REGISTER_BANKS: "register-bank conflicts",
-        Effect.DEPENDENCES: "waiting for instructions",
-        Effect.COPIES: "waiting for copies",
-        Effect.PRODUCTS: "waiting for products",
-        Effect.OTHER_INSTRUCTIONS: "non-FP32 instructions",
-    }
-)
-SHORT: Mapping[str, str] = {
-    Effect.CONFLICTS: "bank conflicts",
-    Effect.REGISTER_BANKS: "register banks",
-    Effect.OTHER_INSTRUCTIONS: "non-FP32",
-    Effect.SHARED_WAVEFRONTS: "wavefronts",
-    Effect.UNCOALESCED: "uncoalesced",
-    Effect.BARRIERS: "barriers",
-    Effect.REMAINDER: "no overlap",
-}
 # Subject and verb of a quantity that a resource serves
 _SERVES: Mapping[Quantity, str] = MappingProxyType(
     {
@@ -46,11 +27,6 @@ _SERVES: Mapping[Quantity, str] = MappingProxyType(
 NOT_THE_LIMIT = "not the limit"
 NO_CAUSE = "no single cause stands out."
 WITHIN = f"Within {100 * NEGLIGIBLE_CHANGE:.0f} % of {{}}: {NO_CAUSE}"
-
-
-def part(name: str) -> str:
-    """Name of a part of a predicted time in words."""
-    return PARTS.get(name, name)
 
 
 def has_reason(step: Step) -> bool:
@@ -79,7 +55,7 @@ def reason_name(step: Step) -> str:
     assert step.reason is not None
     name = step.reason.resource
     if step.reason.is_part:
-        return part(name)
+        return in_table(name)
     return f"{name} traffic" if name in _TRAFFIC else name
 
 
@@ -103,11 +79,11 @@ def _cost(weight: Weight) -> str:
 
 def _is_plural(name: str) -> bool:
     """True for 'idle SMs', False for 'waiting at barriers'."""
-    return part(name).endswith("s") and not name.startswith(("waiting", "starting"))
+    return in_table(name).endswith("s") and not name.startswith(("waiting", "starting"))
 
 
 def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."
+    return f"{text.capital(words)}."
 
 
 def brief(step: Step) -> str:
@@ -120,7 +96,7 @@ def brief(step: Step) -> str:
         return told.removeprefix("shared ").removeprefix("warp ")
     ends = step.reason.time_s
     name = step.reason.resource
-    short = SHORT.get(name, part(name))
+    short = in_column(name)
     if not min(ends.before, ends.after) and name in ROOFS:
         return f"{short}: {NOT_THE_LIMIT if ends.before else 'now the limit'}"
     scale, unit = text.time_unit(max(ends.before, ends.after))
@@ -136,7 +112,7 @@ def reason(step: Step) -> str:
     what = _short(change) if change else ""
     ends = step.reason.time_s
     before, after = (time_in_words(step.reason, end) for end in (ends.before, ends.after))
-    name = part(step.reason.resource)
+    name = in_table(step.reason.resource)
     return f"{what or name}{_on_sms(step, step.reason)}: {before} → {after}"
 
 

@@ -7,26 +7,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from analysis.timing.predicted import Cost, Effect, Predicted
+from reports.sections.effect_names import in_bar
 from reports.sections.launch_report import LaunchReport
 
 MOST_PARTS = 6  # of one bar
 LEAST_SHARE = 0.01  # of the time: smaller parts are one
 OTHERS = "other"
-
-# Names that fit into a bar; other effects have their own
-SHORT = {
-    Effect.CONFLICTS: "bank conflicts",
-    Effect.REGISTER_BANKS: "register banks",
-    Effect.DEPENDENCES: "waiting for instructions",
-    Effect.OTHER_INSTRUCTIONS: "non-FP32 instructions",
-    Effect.SHARED_WAVEFRONTS: "shared wavefronts",
-    Effect.REMAINDER: "no overlap",
-}
-
-
-def short_name(effect: Effect) -> str:
-    """Name of an effect that fits into a bar."""
-    return SHORT.get(effect, effect)
 
 
 class PartClass(StrEnum):
@@ -91,16 +77,15 @@ def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
         return
     order = sorted(predicted.costs, key=lambda cost: (cost is not cause, not cost.is_avoidable))
     for cost in order:
-        kind = (
-            PartClass.CAUSE
-            if cost is cause
-            else PartClass.ROOF
-            if cost.is_roof
-            else PartClass.AVOIDABLE
-            if cost.is_avoidable
-            else PartClass.REST
-        )
-        yield Part(name=short_name(cost.effect), time_s=cost.time_s, kind=kind)
+        kind = PartClass.CAUSE if cost is cause else _class_of(cost)
+        yield Part(name=in_bar(cost.effect), time_s=cost.time_s, kind=kind)
+
+
+def _class_of(cost: Cost) -> PartClass:
+    """Class of a part that is not the cause."""
+    if cost.is_roof:
+        return PartClass.ROOF
+    return PartClass.AVOIDABLE if cost.is_avoidable else PartClass.REST
 
 
 def _kept(report: LaunchReport, predicted: Predicted) -> set[str]:

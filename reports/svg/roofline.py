@@ -231,7 +231,7 @@ class _Axes:
 
 
 def _label_place(start: float, end: float, height: float, rate: float) -> float:
-    """Where a name of this height stands along a roof: beside the points, if it has room.
+    """Place of a name of this height along a roof: beside the points, if it has room.
 
     `start`, `end` and `rate` are the y of the roof's ends and of the points.
     """

@@ -4,16 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from reports import render
 from tests.reports.profiles_by_hand import (
-    SHAPE,
-    SMALL,
     counted,
     foreseen,
     profile,
     simulated,
     traced,
-    with_ceilings,
 )  # fmt: skip
 
 made_once = pytest.fixture(scope="session")
@@ -55,25 +51,3 @@ def in_counters():
         counted(r, inst_executed=1) if r.label == "tiled" else counted(r) for r in made.records
     )
     return replace(made, records=tuple(records))
-
-
-@made_once
-def of_two_shapes():
-    """The page of a run on a GPU at two shapes."""
-    return render(with_ceilings(profile(SHAPE, SMALL, is_measured=True)))
-
-
-@made_once
-def of_prediction(in_prediction):
-    return render(in_prediction)
-
-
-@made_once
-def beside_a_record(in_prediction, on_gpu):
-    """The page of predicted times beside those of a recorded run."""
-    return render(in_prediction, recorded=on_gpu)
-
-
-@made_once
-def of_counters(in_counters):
-    return render(in_counters)

@@ -46,7 +46,7 @@ from toolkit.store.user_files import check_regular
 
 UNWRITTEN = "unwritten"
 FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
-POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
+POISON = 0xFF  # bytes of unwritten memory: NaN in every floating type
 MOST_AXES = 64  # of an array of NumPy
 MOST_ELEMENTS = 2**48  # addresses of a process have 48 bits
 

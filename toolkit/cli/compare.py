@@ -10,7 +10,7 @@ import typer
 
 from toolkit.cli.errors import damage_of, fail, fail_on_first, one_line_errors
 from toolkit.cli.options import Page
-from toolkit.cli.output import check_output, to_json, write
+from toolkit.cli.output import check_page_output, to_json, write
 from toolkit.cli.terminal import COST, GAIN, note, out, rich_table, say
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def compare(
         from toolkit.store.comparison import compare_files
 
         if html:
-            check_output(html, others=[before, after])
+            check_page_output(html, others=[before, after])
         found = compare_files(before, after)
         pages = {}
         with damage_of(before, after):

@@ -22,7 +22,7 @@ from toolkit.launch.launch import Execution
 
 SMALL = 0.02  # of the time: the cost of a line below it is not shown
 BAR_WIDTH = 24
-MOST_ROWS = 45  # of the answer, if nobody asks for more source lines
+MOST_ROWS = 45  # of the answer, unless more source lines are asked for
 MOST_LINES, FEWEST_LINES = 6, 2  # of the source
 LABEL_WIDTH = 10  # of the facts at the end
 MOST_UNITS = 5  # of those that are busy

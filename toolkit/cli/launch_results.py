@@ -89,10 +89,11 @@ class ResultOptions:
 
 def check_page(html: Path, call: Call) -> None:
     """Raise InputError if a page cannot be written to `html`, or something else is there."""
-    from toolkit.store.user_files import same_file
+    from toolkit.store.user_files import check_page_name, same_file
 
     check_output(html)
     fills = [getattr(item, "fill", None) for item in call.arguments]
     check_is_no_input(html, [call.source, *(fill for fill in fills if isinstance(fill, Path))])
     if any(same_file(html, saved) for saved in call.saves.values()):
         raise InputError(f"cannot write the page to {html}: --save writes that file: give another")
+    check_page_name(html)

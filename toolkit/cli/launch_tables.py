@@ -38,7 +38,7 @@ from toolkit.launch.launch import Execution
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source
 
-NEGLIGIBLE = 0.02  # of the time: nobody would look for these
+NEGLIGIBLE = 0.02  # of the time: smaller ones are left out
 
 FROM_WIDTH_OF_NAMES = 116
 MOST_VALUES = 64  # of a variable in the document

@@ -331,16 +331,6 @@ class KernelOptions:
             rich_help_panel=EXECUTION,
         ),
     ] = None
-    limit: Annotated[
-        float,
-        typer.Option(
-            "--limit",
-            min=0,
-            metavar="SECONDS",
-            help="Execute all blocks rather than estimate counters, if that takes at most SECONDS.",
-            rich_help_panel=EXECUTION,
-        ),
-    ] = 10.0
     max_instructions: Annotated[
         int | None,
         typer.Option(
@@ -393,6 +383,16 @@ class PredictOptions(KernelOptions):
     constants: Constants = None
     clock: Clock = None
     l2: FoundInL2 = DEFAULT_L2
+    limit: Annotated[
+        float,
+        typer.Option(
+            "--limit",
+            min=0,
+            metavar="SECONDS",
+            help="Execute all blocks rather than estimate counters, if that takes at most SECONDS.",
+            rich_help_panel=EXECUTION,
+        ),
+    ] = 10.0
     inner_lines: Annotated[
         bool,
         typer.Option(

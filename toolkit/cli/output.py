@@ -26,6 +26,14 @@ def check_output(path: Path, others: Sequence[Path] = ()) -> None:
     check_is_no_input(path, ())
 
 
+def check_page_output(path: Path, others: Sequence[Path] = ()) -> None:
+    """Raise InputError as `check_output` does, and unless the path ends in .html."""
+    from toolkit.store.user_files import check_page_name
+
+    check_output(path, others)
+    check_page_name(path)
+
+
 def check_is_no_input(path: Path, inputs: Sequence[Path]) -> None:
     """Raise InputError where `path` is a file that the command reads, or one of this project."""
     from toolkit.store.user_files import same_file

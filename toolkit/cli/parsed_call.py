@@ -129,7 +129,7 @@ def _common(launch: KernelOptions, here: Device | None, code: Kernel | None) -> 
         "device": device,
         "options": options_of(launch),
         "blocks": None if launch.blocks is None else _blocks(launch.blocks),
-        "limit_s": launch.limit,
+        "limit_s": PredictOptions.limit if predicts is None else predicts.limit,
         "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
         "seed": chosen_seed(launch.seed),
         "inner_lines": predicts is not None and predicts.inner_lines,
@@ -249,7 +249,7 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
 
 
 def _buffers(arguments: Sequence[BufferArgument | np.generic]) -> dict[int, object]:
-    """What fills each buffer among the arguments, by position."""
+    """Fill of each buffer among the arguments, by position."""
     return {k: item.fill for k, item in enumerate(arguments) if isinstance(item, BufferArgument)}
 
 

@@ -25,7 +25,7 @@ from toolkit.cli.options import (
     Verbose,
     complete_variant,
 )
-from toolkit.cli.output import check_output, write
+from toolkit.cli.output import check_output, check_page_output, write
 from toolkit.cli.terminal import err, note
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def profile(
         from toolkit.store.recorded_runs import run_beside
 
         journal = journal_of(record)
-        check_output(html, others=[record, journal])
+        check_page_output(html, others=[record, journal])
         check_output(record)
         check_output(journal)
         before = unfinished(record) if resume else None

@@ -15,7 +15,7 @@ import typer
 from analysis.errors import InputError
 from toolkit.cli.errors import damage_of, one_line_errors
 from toolkit.cli.options import Json, Verbose
-from toolkit.cli.output import check_output, print_json, write
+from toolkit.cli.output import check_page_output, print_json, write
 from toolkit.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def report(
         from toolkit.store.recorded_runs import run_beside
 
         files = [first, *filter(None, [recorded])]
-        check_output(html, others=files)
+        check_page_output(html, others=files)
         result = load(first)
         beside = load(recorded) if recorded else run_beside(result)
         with damage_of(*files):
@@ -86,7 +86,7 @@ def _launch(saved: Path, html: Path, *, as_json: bool) -> None:
     from reports.sections.launch_report import report_of
     from toolkit.store.profile_json import load_launch_document, read_text
 
-    check_output(html, others=[saved])
+    check_page_output(html, others=[saved])
     report = report_of(load_launch_document(saved))
     with damage_of(saved):
         text = page(report)
@@ -108,7 +108,7 @@ def _launches(saved: list[Path], html: Path, *, as_json: bool) -> None:
         if not holds_launch(path):
             read_text(path)  # which says why it cannot be read
             raise InputError(f"{path} is not the record of a launch: give one profile, or launches")
-    check_output(html, others=saved)
+    check_page_output(html, others=saved)
     reports = [report_of(load_launch_document(path)) for path in saved]
     with damage_of(*saved):
         text = page(_told_apart(saved, reports))

@@ -20,7 +20,7 @@ from toolkit.cli.options import (
     Record,
     complete_variant,
 )
-from toolkit.cli.output import check_is_no_input, check_output, write
+from toolkit.cli.output import check_is_no_input, check_output, check_page_output, write
 from toolkit.cli.terminal import err, out, rich_table, say
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def tune(
         from toolkit.tuning.tune import tune as run_tune
         from toolkit.tuning.tuner import Effort
 
-        check_output(html, others=[record])
+        check_page_output(html, others=[record])
         check_output(record)
         for path in (html, record):
             check_is_no_input(path, list(cache.iterdir()) if cache and cache.is_dir() else ())

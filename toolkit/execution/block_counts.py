@@ -34,7 +34,6 @@ from toolkit.execution.executed import NoPlanError
 from toolkit.execution.in_time import repeats_sums, with_warps_in_time
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.observation import Observable, Observed, observed
-from toolkit.execution.predict import first_steps_of, streams_of
 from toolkit.execution.recorded_blocks import (
     RecordedBlocks,
     blocks_that_exchange,
@@ -45,6 +44,7 @@ from toolkit.execution.replay import (
     blocks_of_busiest_sm,
     spread_blocks,
 )
+from toolkit.execution.replayed_streams import first_steps_of, streams_of
 from toolkit.execution.representatives import Blocks, of_blocks, regions
 from toolkit.execution.sampling import (
     Metrics,

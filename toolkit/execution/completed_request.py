@@ -1,7 +1,7 @@
 """A launch that a caller of `simulate` or `check` leaves open in part, completed.
 
 Host code of the source says grid, block, scalars and sizes; addresses of the kernel say the sizes
-of further arrays. What nobody says is named in one line.
+of further arrays. Facts that are not known are named in one line.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CompletedRequest:
 def completed(
     request: LaunchRequest, target: str | Device | None, seed: int | None, *, guesses: bool
 ) -> CompletedRequest:
-    """The launch that a request of a kernel means. Raises InputError for what nobody says.
+    """The launch that a request of a kernel means. Raises InputError for facts that are not known.
 
     `seed` is that of random arrays. Sizes that host code does not say are guessed if `guesses`.
     """

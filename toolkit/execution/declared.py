@@ -29,7 +29,6 @@ from analysis.traffic.grid import Pieces
 from kernels.closed_forms import pieces_of_c
 from toolkit.execution.accesses import AT_ONCE
 from toolkit.execution.launch_counts import LaunchCounts
-from toolkit.execution.predict import finish_at_different_times, streams_of
 from toolkit.execution.recorded_blocks import RecordedBlocks, lines_basis
 from toolkit.execution.replay import (
     ExchangingBlocks,
@@ -38,6 +37,7 @@ from toolkit.execution.replay import (
     first_blocks,
     spread_blocks,
 )
+from toolkit.execution.replayed_streams import streams_of
 from toolkit.execution.representatives import agree
 from toolkit.execution.rung_plan import (
     BlockPlan,
@@ -196,8 +196,8 @@ class DeclaredCounts(LaunchCounts):
             self.launch.busy_blocks,
             residence.device.sm_count,
             residence.blocks_per_sm,
-            finish_at_different_times=finish_at_different_times(
-                translated.kernel, self.launch.geometry, replay
+            finish_at_different_times=replay.finish_at_different_times(
+                translated.kernel, self.launch.geometry
             ),
         )
         return max(

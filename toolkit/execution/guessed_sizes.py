@@ -1,4 +1,4 @@
-"""Sizes of arrays that nobody gives, from the addresses and guards of a kernel.
+"""Sizes of arrays that are not given, from the addresses and guards of a kernel.
 
 A few blocks are executed with large empty arrays, and their values are followed
 (`toolkit.execution.proof`). An array ends behind the highest address that does not depend on data
@@ -62,7 +62,7 @@ class TrialFailedError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class GuessedArrays:
-    """Arrays that nobody gives, by the position of the argument, and a note that lists them."""
+    """Arrays that are not given, by the position of the argument, and a note that lists them."""
 
     sizes: Mapping[int, Size]
     note: str

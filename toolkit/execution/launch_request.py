@@ -11,9 +11,11 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
+from analysis.records.launch import COMPILER, LINE_INFORMATION
 from toolkit.frontends.front_end import FrontEndRequest, Grid, PreparedLaunch, front_end_of
 from toolkit.launch.launch import Argument, launch_geometry
 from toolkit.launch.setup import PLAIN, LaunchSetup
+from toolkit.machine_code.compile import Compiler
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
@@ -24,19 +26,24 @@ NO_NAMES = "arguments by their names are for CUDA C++: give them in a list"
 NO_RUNG = "a kernel that is not a rung takes grid, block and arguments, and no shape"
 
 
+def with_compiler(options: Sequence[str], compiler: Compiler) -> tuple[str, ...]:
+    """The options, with one that names the compiler unless it is NVRTC."""
+    return (*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else tuple(options)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
     """Arguments of `simulate` that define the launch. A rung takes only `shape` and `seed`."""
 
     source: Source | Any
-    kernel: str | None
-    grid: Grid | None
-    block: int | Sequence[int] | None
-    arguments: Sequence[Any] | Mapping[str, Argument] | None
-    shape: str | int | Gemm | None
-    dynamic_shared_bytes: int | None
-    defines: Mapping[str, object] | None
-    options: Sequence[str]
+    kernel: str | None = None
+    grid: Grid | None = None
+    block: int | Sequence[int] | None = None
+    arguments: Sequence[Any] | Mapping[str, Argument] | None = None
+    shape: str | int | Gemm | None = None
+    dynamic_shared_bytes: int | None = None
+    defines: Mapping[str, object] | None = None
+    options: Sequence[str] = (LINE_INFORMATION,)
     source_dirs: Sequence[str | Path] = ()
     setup: LaunchSetup = PLAIN
     launch_line: int | None = None

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.coalescing import SECTOR_BYTES
 from analysis.comparison.interval import with_estimates
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts, of_traffic, totals
 from analysis.records.metrics import WARP_INSTRUCTIONS
+from analysis.timing.l2_atomics import AtomicOperations
+from analysis.timing.l2_stores import stores_that_meet
+from analysis.timing.predict import predict
 from analysis.timing.predicted import Explanation, Predicted, Resource
 from analysis.timing.samples import Sample
 from analysis.timing.work import Work
@@ -27,16 +31,17 @@ from analysis.traffic.block_schedule import drift
 from analysis.traffic.l2 import Traffic
 from toolkit.execution.doubts import doubts
 from toolkit.execution.launch_counts import LaunchCounts
-from toolkit.execution.predict import cached_prediction, key_of, work_of
+from toolkit.execution.prediction_cache import cached_prediction, key_of
 from toolkit.execution.replay import Replay
 from toolkit.execution.sampling import relative_half_width
 from toolkit.execution.schedule import Schedule
-from toolkit.execution.traffic import Asked, Residence, traffic_of
+from toolkit.execution.traffic import STORES, Asked, Residence, traffic_of
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.left_out import summary
 from toolkit.sass.schedule_facts import ScheduleFacts, schedule_facts
 from toolkit.sass.statistics import instruction_counts
+from toolkit.sass.timing_table import machine_code
 from toolkit.sass.translate import Translated
 
 # Fraction of a lifetime by which blocks must have drifted apart after the last wave. With less, L2
@@ -50,6 +55,7 @@ NOT_OF_THE_SM = (
     Resource.DRAM,
     Resource.LATENCY,
 )
+REDUCTIONS = "reduction", "atomic", "bulk reduction"
 
 
 def counted_execution(
@@ -189,9 +195,13 @@ class CountedLaunch:
         )
 
     def _time(self, traffic: Traffic) -> Predicted | str:
-        work = partial(self._work, traffic)
-        key, device = self._key(traffic), self.residence.device
-        return cached_prediction(key, device, work, self.explanation)
+        """Predicted time, from the cache if it is there, or the reason why there is none."""
+        device = self.residence.device
+        return cached_prediction(
+            {**self._key(traffic), "explanation": self.explanation},
+            device,
+            lambda: predict(self._work(traffic), device, self.explanation),
+        )
 
     def _drift_per_wave(self, time: Predicted | str) -> float:
         """Fraction of a lifetime by which co-resident blocks drift apart per wave.
@@ -208,18 +218,18 @@ class CountedLaunch:
 
     def _work(self, traffic: Traffic) -> Work:
         return work_of(
-            self.kernel,
-            self.geometry,
-            self.counts.counts,
-            self.instructions,
-            traffic,
-            self.residence,
-            self._replay,
-            self._streams,
-            self.counts.flop(self.instructions),
-            self.counts.atomics,
-            self.counts.stores,
-            self._clocks_of_waits,
+            kernel=self.kernel,
+            geometry=self.geometry,
+            counts=self.counts.counts,
+            instructions=self.instructions,
+            traffic=traffic,
+            residence=self.residence,
+            replay=self._replay,
+            sample=self._streams,
+            flop=self.counts.flop(self.instructions),
+            atomics=self.counts.atomics,
+            stores=self.counts.stores,
+            clocks_of_waits=self._clocks_of_waits,
         )
 
     def _key(self, traffic: Traffic) -> Mapping[str, object]:
@@ -281,3 +291,66 @@ def _not_modelled(why: str) -> Modelled:
 
 def _of_traffic(why: str) -> str:
     return f"its traffic below L1 is not modelled ({why})"
+
+
+def work_of(
+    *,
+    kernel: Kernel,
+    geometry: Geometry,
+    counts: NDArray[Any],
+    instructions: Sequence[InstructionCounts],
+    traffic: Traffic,
+    residence: Residence,
+    replay: Replay,
+    sample: Sample,
+    flop: int,
+    atomics: AtomicOperations | None,
+    stores: AtomicOperations | None,
+    clocks_of_waits: float,
+) -> Work:
+    """Input of the timing model for a launch.
+
+    `counts`, `instructions`: counts of all blocks. `sample`: streams of the blocks of `replay`.
+    Bytes at L2 are those that SMs request, without transfers between partitions of L2.
+    """
+    stored = _sectors(instructions, STORES + REDUCTIONS)
+    sent = traffic.written_sectors + _sectors(instructions, REDUCTIONS)
+    weight = replay.weight
+    if weight is None:
+        *_, streams = sample.replayed
+        executed = sum(one.executed for one in instructions)
+        counted = getattr(sample, "counted", None) or streams.executed
+        weight = executed / replay.busy_blocks / (counted / streams.blocks)
+    return Work(
+        code=machine_code(kernel, counts),
+        sample=sample,
+        blocks=replay.busy_blocks,
+        blocks_per_sm=residence.blocks_per_sm,
+        shared_bytes_per_block=kernel.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
+        flop=flop,
+        l2_read_bytes=SECTOR_BYTES * traffic.fetched_sectors,
+        l2_write_bytes=SECTOR_BYTES * sent,
+        dram_read_bytes=traffic.dram_read_bytes,
+        dram_write_bytes=traffic.dram_write_bytes,
+        l2=residence.l2,
+        dram_lone_pairs=traffic.dram_lone_pairs,
+        dram_lone_writes=traffic.dram_lone_writes,
+        dram_fill_bytes=traffic.dram_fill_bytes,
+        weight=weight,
+        merged_share=traffic.merged_share,
+        soon_shares=traffic.soon_shares,
+        sent_share=sent / stored if sent else 1.0,
+        exchanged=replay.exchanged,
+        finish_at_different_times=replay.finish_at_different_times(kernel, geometry),
+        atomics=atomics,
+        stores=stores and stores_that_meet(stores),
+        clocks_of_waits=clocks_of_waits,
+        local_bytes_per_block=sample.replayed[0].local_bytes_per_block,
+        of_sm=replay.of_sm,
+        instructions=instructions,
+    )
+
+
+def _sectors(instructions: Sequence[InstructionCounts], actions: Sequence[str]) -> int:
+    spaces = ("global", "generic")
+    return sum(one.sectors for one in instructions if one.space in spaces and one.action in actions)

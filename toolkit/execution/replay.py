@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.geometry import ceil_div
+from analysis.geometry import Geometry, ceil_div
 from analysis.timing.blocks_of_sm import OneSm
 from analysis.timing.work import NO_EXCHANGE, Exchanged
+from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from toolkit.execution.schedule import Floats, Integers, Schedule, sm_of
+from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.schedule_facts import schedule_facts
 
 EQUAL_BLOCKS = 4  # blocks of an SM whose streams represent all of its blocks if blocks are equal
 # A block that ends after this fraction of the scheduled launch may be the last to finish.
@@ -51,6 +54,12 @@ class Replay:
     def is_of_equal_blocks(self) -> bool:
         """True if all blocks of the launch are equal, so that any of them may be replayed."""
         return self.of_sm is None and self.exchanged is NO_EXCHANGE
+
+    def finish_at_different_times(self, kernel: Kernel, geometry: Geometry) -> bool:
+        """True if blocks resident on one SM finish at different times although all are equal."""
+        return self.is_of_equal_blocks and blocks_finish_at_different_times(
+            geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
+        )
 
 
 def spread_blocks(busy: Sequence[int] | Integers, sms: int) -> Replay:

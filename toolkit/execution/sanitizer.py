@@ -28,7 +28,6 @@ from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from analysis.records.launch import COMPILER
 from reports import text
 from toolkit.execution.completed_request import completed
 from toolkit.execution.findings import (
@@ -39,7 +38,7 @@ from toolkit.execution.findings import (
     Tool,
     folded,
 )
-from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
+from toolkit.execution.launch_request import NO_RUNG, LaunchRequest, with_compiler
 from toolkit.execution.limits import check_limits
 from toolkit.execution.product_findings import ProductWording
 from toolkit.execution.representatives import PERIOD, Blocks, limited, regions
@@ -174,7 +173,7 @@ def check(
         dynamic_shared_bytes=dynamic_shared_bytes,
         setup=setup_of(symbols, cooperative, heap_bytes),
         defines=defines,
-        options=(*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else options,
+        options=with_compiler(options, compiler),
         source_dirs=source_dirs,
         launch_line=launch_line,
     )
@@ -332,7 +331,7 @@ def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
 
 
 def _unaccessed(launch: BoundLaunch, raw: Raw, blocks: Sequence[int]) -> Iterator[str]:
-    """Notes on arguments that nobody accesses, if all blocks were executed as they are."""
+    """Notes on arguments that no thread accesses, if all blocks were executed as they are."""
     is_whole = raw.fault is None and raw.is_complete and not _dropped_some(raw)
     if is_whole and len(blocks) == launch.geometry.blocks:
         yield from describe_unaccessed(launch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,9 @@ from analysis.errors import InputError, ShapeError
 from analysis.geometry import WARP_SIZE
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
-from analysis.records.launch import COMPILER
 from analysis.timing.predicted import Explanation
 from toolkit.execution.completed_request import completed
-from toolkit.execution.launch_request import LaunchRequest
+from toolkit.execution.launch_request import LaunchRequest, with_compiler
 from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -235,20 +234,59 @@ def simulate(
         dynamic_shared_bytes=dynamic_shared_bytes,
         setup=simulator.setup,
         defines=defines,
-        options=(*options, f"{COMPILER}{compiler}") if compiler != "nvrtc" else options,
+        options=with_compiler(options, compiler),
         source_dirs=source_dirs,
         launch_line=launch_line,
     )
+    time = _TimeRequest(is_wanted=predict, constants=constants, clock=clock)
     if predict and request.is_rung:
-        simulator = _on_a_device(simulator, simulator.target, constants, clock)
+        simulator = time.on_a_device(simulator, simulator.target)
     if rung := request.rung(simulator.device):
-        cubin = compile_for(
-            simulator.arch or simulator.device or simulator.target, rung.selection, request.options
-        )
+        target = simulator.arch or simulator.device or simulator.target
+        cubin = compile_for(target, rung.selection, request.options)
         cubin = cubin.with_inner_lines if inner_lines else cubin
         by_plan = blocks is None
         found = _simulated_rung(rung, cubin, chosen_seed(seed), simulator, by_plan=by_plan)
-        return found if simulator.device else _without_time(found, predict, simulator.target)
+        return found if simulator.device else time.absent(found, simulator.target)
+    return _simulated_kernel(request, simulator, seed, time, inner_lines=inner_lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TimeRequest:
+    """Request of a predicted time: with constants of a file and at a clock, if they are given."""
+
+    is_wanted: bool
+    constants: str | Path | None
+    clock: float | None
+
+    def on_a_device(self, simulator: Simulator, arch: str) -> Simulator:
+        """Simulator of its device or, without one, of a device of `arch` if one is known."""
+        device = simulator.device or device_of(arch)
+        for given, what in ((self.constants, "constants are"), (self.clock, "a clock is")):
+            if given is not None and device is None:
+                raise InputError(
+                    f"{what} for a predicted time, and no device of {arch} is known: name one"
+                )
+        if device is not None:
+            device = predicting_with(device, self.constants, self.clock)
+        return replace(simulator, device=device)
+
+    def absent(self, execution: Execution, arch: str) -> Execution:
+        """Copy of an execution without a time, with the reason."""
+        why = f"not predicted: no device of {arch} is known" if self.is_wanted else "not predicted"
+        return replace(execution, prediction_basis=why)
+
+
+def _simulated_kernel(
+    request: LaunchRequest,
+    simulator: Simulator,
+    seed: int | None,
+    time: _TimeRequest,
+    *,
+    inner_lines: bool,
+) -> Execution:
+    """Execute a kernel that is not a rung: complete the launch, compile it, run it."""
+    source = request.source
     request, prepared = request.in_machine_code(simulator.target)
     with naming(source):
         is_asked = simulator.arch is not None or simulator.device is not None
@@ -256,8 +294,8 @@ def simulate(
         whole = completed(request, target, seed, guesses=True)
         request, launched = whole.request, whole.request.launched()
         compiled = whole.kernel.with_inner_lines if inner_lines else whole.kernel
-        if predict:
-            simulator = _on_a_device(simulator, compiled.limits_of, constants, clock)
+        if time.is_wanted:
+            simulator = time.on_a_device(simulator, compiled.limits_of)
         found = simulator.run(compiled, *launched)
     found = replace(
         found,
@@ -268,33 +306,13 @@ def simulate(
         notes = (*found.notes, *prepared.notes)
         found = replace(found, outputs=prepared.outputs(found.outputs), notes=notes)
     if simulator.device is None:
-        return _without_time(found, predict, compiled.limits_of)
+        return time.absent(found, compiled.limits_of)
     call = request.repeated(seed, simulator.target) | {
         "l2": simulator.l2,
         "inner_lines": inner_lines,
     }
     is_source = isinstance(source, str | Path) and not compiled.is_foreign
     return replace(found, call=call) if is_source else found
-
-
-def _without_time(execution: Execution, is_asked_for: bool, arch: str) -> Execution:
-    why = f"not predicted: no device of {arch} is known" if is_asked_for else "not predicted"
-    return replace(execution, prediction_basis=why)
-
-
-def _on_a_device(
-    simulator: Simulator, arch: str, constants: str | Path | None, clock: float | None
-) -> Simulator:
-    """Simulator of its device or, without one, of a device of `arch` if one is known."""
-    device = simulator.device or device_of(arch)
-    for given, what in ((constants, "constants are"), (clock, "a clock is")):
-        if given is not None and device is None:
-            raise InputError(
-                f"{what} for a predicted time, and no device of {arch} is known: name one"
-            )
-    if device is not None:
-        device = predicting_with(device, constants, clock)
-    return replace(simulator, device=device)
 
 
 def _simulated_rung(

@@ -1,4 +1,4 @@
-"""What a process that launches a kernel on the GPU is told: code, geometry and arguments."""
+"""A launch as the process that makes it on the GPU gets it: code, geometry and arguments."""
 
 from __future__ import annotations
 

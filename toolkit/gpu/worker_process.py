@@ -44,7 +44,7 @@ class Isolated:
 
     def __init__(self, make: Maker, argument: Any, *, shows_output: bool = False) -> None:
         # A fresh interpreter, since CUDA does not survive a fork, and not multiprocessing, which
-        # would run the script of whoever calls this again. Ctrl-C is this process's to handle.
+        # would run the script of the caller again. Ctrl-C is this process's to handle.
         self._failure: ToolkitError | None = None
         self._pipe, theirs = Pipe()
         with theirs:
@@ -77,7 +77,7 @@ class Isolated:
         except Exception as error:
             self.close()
             self._failure = LaunchError(f"its answer cannot be read ({first_line(error)})")
-        except BaseException:  # the answer is still to come: nobody must take it for another's
+        except BaseException:  # the answer may still come: no later request may take it
             self._failure = LaunchError("interrupted")
             raise
         raise self._failure

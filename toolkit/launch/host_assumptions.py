@@ -1,4 +1,4 @@
-"""What an evaluator of host code assumes where a launch stays open (decision 155).
+"""Assumptions of an evaluator of host code where a launch stays open (decision 155).
 
 The program runs without arguments, and each loop around a place is in its first pass.
 """

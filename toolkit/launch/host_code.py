@@ -90,7 +90,7 @@ class HostLaunch:
 
     @property
     def why_open(self) -> str:
-        """What keeps facts from being known, in words."""
+        """Reason why facts are not known, in words."""
         if self.empty:
             return f"{words.listing(self.empty)} (sizes must be at least 1)"
         return "values that are known only at run time"

@@ -57,7 +57,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Assumption:
-    """What an evaluator assumes, in words. `loop`: where the loop begins whose first pass it is."""
+    """Assumption of an evaluator, in words. `loop`: place of the loop whose first pass it is."""
 
     words: str
     loop: Place | None = None

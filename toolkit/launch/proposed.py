@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Proposed:
-    """A launch, as far as it is known: sizes that nobody says are None.
+    """A launch, as far as it is known: unknown sizes are None.
 
     `arguments` has what host code says of the parameters that the caller leaves open, by position;
     `missing` are the positions that neither says, `implied` those that follow from other missing
@@ -91,7 +91,7 @@ class Proposed:
 
     @property
     def guessable(self) -> list[int]:
-        """Positions of arrays that nobody gives a size: addresses of the kernel may tell it."""
+        """Positions of arrays without a known size, which addresses of the kernel may tell."""
         declared = self.declared or ()
         return [k for k in self.missing if declared[k].pointer and declared[k].dtype is not None]
 
@@ -102,11 +102,11 @@ class Proposed:
         return [whole.get(k) for k in range(count)]
 
     def is_open(self, guessed: Container[int]) -> bool:
-        """True if nobody says a fact of the launch, but for the sizes of `guessed` arrays."""
+        """True if a fact of the launch is not known, other than the sizes of `guessed` arrays."""
         return None in (self.grid, self.block, self.shared_bytes) or bool(self.open_facts(guessed))
 
     def open_facts(self, guessed: Container[int]) -> dict[int | str, str]:
-        """Return the facts that nobody says and nothing implies, by position or name, in words.
+        """Facts that are neither known nor implied, by position or name, in words.
 
         `guessed` are the arrays whose sizes addresses will tell.
         """

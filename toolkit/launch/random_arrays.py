@@ -1,4 +1,4 @@
-"""Random contents of arrays that nobody gives."""
+"""Random contents of arrays that are not given."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ _KINDS = {"int": "i", "uint": "u", "float": "f"}
 
 @dataclass(frozen=True, kw_only=True)
 class GivenLaunch:
-    """What the caller says of a launch: positions of arguments, and sizes that are not None."""
+    """Facts that the caller gives of a launch: positions of arguments, and known sizes."""
 
     positions: set[int]
     grid: Extent | None
@@ -180,16 +180,7 @@ class SourceLaunches:
         names = [one.name for one in declared or ()]
         if unknown := [x for x in given if isinstance(x, str) and x not in names]:
             raise UnknownNameError("parameter", str(unknown[0]), [x for x in names if x])
-        scalars = {
-            names[k] if isinstance(k, int) else k: value
-            for k, value in given.items()
-            if value is not None and (isinstance(k, str) or k < len(names))
-        }
-        values = {
-            name: Number(value.item(), _kind_of(value))
-            for name, value in scalars.items()
-            if name is not None and value.dtype.kind in "iufb"
-        }
+        values = dict(_given_numbers(given, names))
         caller = GivenLaunch(
             positions={names.index(k) if isinstance(k, str) else k for k in given},
             grid=grid,
@@ -198,7 +189,7 @@ class SourceLaunches:
         )
 
         def best_of(launches: Sequence[HostLaunch]) -> Proposed | None:
-            found = [self._of(one, kernel, declared, caller) for one in launches]
+            found = [_of_launch(one, kernel, declared, caller) for one in launches]
             return min(found, key=_open, default=None)
 
         name = unqualified(kernel) if kernel else None
@@ -206,7 +197,7 @@ class SourceLaunches:
         own = self._of_kernel(strictly, kernel, line)
         best = best_of(own)
         if best is None:
-            one = self._of(None, kernel, declared, caller)
+            one = _of_launch(None, kernel, declared, caller)
             is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
             return replace(one, is_left_out=is_left_out)
         if best.is_open(best.guessable):
@@ -257,52 +248,71 @@ class SourceLaunches:
             return declared_parameters(self.code.unit, functions[0], templates)
         return signature(self.text, kernel)
 
-    def _of(
-        self,
-        launch: HostLaunch | None,
-        kernel: str | None,
-        declared: tuple[Declared, ...] | None,
-        given: GivenLaunch,
-    ) -> Proposed:
-        """The launch of a kernel, from what is given and from one in host code."""
-        grid, block, shared_bytes = given.grid, given.block, given.shared_bytes
-        arguments, missing = dict[int, Proposal](), []
-        for position, parameter in enumerate(declared or ()):
-            if position in given.positions:
-                continue
-            proposal = _proposal(launch, position, parameter) if launch else None
-            if proposal is None:
-                missing.append(position)
-            else:
-                arguments[position] = proposal
-        facts = []
-        if launch is not None:
-            if grid is None and launch.grid:
-                facts.append(f"grid {extent_text(launch.grid)}")
-            if block is None and launch.block:
-                facts.append(f"block {extent_text(launch.block)}")
-            if shared_bytes is None and launch.shared_bytes:
-                facts.append(f"{launch.shared_bytes} bytes of shared memory")
-        for position, one in arguments.items():
-            name = (declared or ())[position].name or f"argument {position}"
-            if isinstance(one, np.void) and launch is not None:
-                facts.append(f"{name} = {launch.arguments[position].text}")
-            else:
-                facts.append(f"{name} {one}" if isinstance(one, Size) else f"{name} = {one}")
-        if shared_bytes is None:
-            shared_bytes = launch.shared_bytes if launch else 0
-        return Proposed(
-            kernel=kernel,
-            declared=declared,
-            grid=grid or (launch.grid if launch else None),
-            block=block or (launch.block if launch else None),
-            shared_bytes=shared_bytes,
-            arguments=arguments,
-            missing=tuple(missing),
-            implied=frozenset(),
-            launch=launch,
-            facts=tuple(facts),
-        )
+
+def _given_numbers(
+    given: Mapping[int | str, np.generic | None], names: Sequence[str | None]
+) -> Iterator[tuple[str, Number]]:
+    """Numbers among the given values, by the names of their parameters."""
+    for key, value in given.items():
+        if isinstance(key, str):
+            name: str | None = key
+        else:
+            name = names[key] if key < len(names) else None
+        if name is not None and value is not None and value.dtype.kind in "iufb":
+            yield name, Number(value.item(), _kind_named(value.dtype.name))
+
+
+def _of_launch(
+    launch: HostLaunch | None,
+    kernel: str | None,
+    declared: Sequence[Declared] | None,
+    given: GivenLaunch,
+) -> Proposed:
+    """The launch of a kernel, from what is given and from one in host code."""
+    open_positions = [k for k in range(len(declared or ())) if k not in given.positions]
+    arguments = dict[int, Proposal]()
+    if launch is not None and declared is not None:
+        found = {k: _proposal(launch, k, declared[k]) for k in open_positions}
+        arguments = {k: one for k, one in found.items() if one is not None}
+    if given.shared_bytes is not None:
+        shared_bytes: int | None = given.shared_bytes
+    else:
+        shared_bytes = launch.shared_bytes if launch else 0
+    return Proposed(
+        kernel=kernel,
+        declared=None if declared is None else tuple(declared),
+        grid=given.grid or (launch.grid if launch else None),
+        block=given.block or (launch.block if launch else None),
+        shared_bytes=shared_bytes,
+        arguments=arguments,
+        missing=tuple(k for k in open_positions if k not in arguments),
+        implied=frozenset(),
+        launch=launch,
+        facts=tuple(_facts(launch, given, arguments, declared or ())) if launch else (),
+    )
+
+
+def _facts(
+    launch: HostLaunch,
+    given: GivenLaunch,
+    arguments: Mapping[int, Proposal],
+    declared: Sequence[Declared],
+) -> Iterator[str]:
+    """Facts that host code tells of a launch, in words: 'grid 32,32', 'n = 1024'."""
+    if given.grid is None and launch.grid:
+        yield f"grid {extent_text(launch.grid)}"
+    if given.block is None and launch.block:
+        yield f"block {extent_text(launch.block)}"
+    if given.shared_bytes is None and launch.shared_bytes:
+        yield f"{launch.shared_bytes} bytes of shared memory"
+    for position, one in arguments.items():
+        name = declared[position].name or f"argument {position}"
+        if isinstance(one, Size):
+            yield f"{name} {one}"
+        elif isinstance(one, np.void):
+            yield f"{name} = {launch.arguments[position].text}"
+        else:
+            yield f"{name} = {one}"
 
 
 def _template(code: HostCode, kernel: str) -> str:
@@ -366,10 +376,6 @@ def _proposal(launch: HostLaunch, position: int, declared: Declared) -> Proposal
         return None
     found: np.generic = dtype.type(value)
     return found
-
-
-def _kind_of(value: np.generic) -> str:
-    return _kind_named(value.dtype.name)
 
 
 def _kind_named(dtype: str) -> str:

@@ -254,7 +254,8 @@ class _Reader(_Text):
             found = f"{inner}{space}{_SUFFIX[letter]}"
         elif qualifiers := self._match("r?V?K+|r?V"):
             inner = self._type()
-            words = ("const " * ("K" in qualifiers)) + ("volatile " * ("V" in qualifiers))
+            words = "const " if "K" in qualifiers else ""
+            words += "volatile " if "V" in qualifiers else ""
             found = f"{inner} {words.strip()}" if inner.endswith("*") else f"{words}{inner}"
         elif letter == "T":
             found = self._parameter()

@@ -46,7 +46,7 @@ def summary(left_out: Sequence[LeftOut]) -> tuple[str, ...]:
         return ()
     numbers = Counter(one.kind for one in left_out)
     parts = [
-        f"{numbers[kind]} {kind.value}{'s' * (numbers[kind] > 1)}"
+        f"{numbers[kind]} {kind.value}{'s' if numbers[kind] > 1 else ''}"
         for kind in ItemKind
         if numbers[kind]
     ]

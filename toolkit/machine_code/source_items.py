@@ -1,4 +1,4 @@
-"""The items of a source outside of functions: what each declares, what it names, and who runs it.
+"""Items of a source outside of functions: declared names, used names, and if the device runs them.
 
 An item is a function, a variable, a type, an include or a macro, in a namespace or an `extern "C"`
 block too. Names stand for meaning here: code depends only on items that declare a name which it

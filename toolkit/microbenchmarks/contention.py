@@ -117,9 +117,11 @@ def _slice_bytes(bench: Bench) -> Median:
 
     for place in places.tolist():
         of_one = seconds(place)
-        is_new = all(seconds(place, other) < ALIKE * of_one for other in known)
-        known += [place] * is_new
-        since = 0 if is_new else since + 1
+        if all(seconds(place, other) < ALIKE * of_one for other in known):
+            known.append(place)
+            since = 0
+        else:
+            since += 1
         if since == IN_A_ROW:
             break
     return Median.of([bench.device.l2_bytes / len(known)], slices=len(known))

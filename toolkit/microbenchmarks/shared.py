@@ -28,7 +28,7 @@ _KEEP = "kept ^= p[0] ^ p[1] ^ p[2] ^ p[3] ^ v1 ^ v2 ^ v3;"
 
 
 def _load(width: int, chain: int) -> str:
-    return (  # volatile: a word that nobody reads is loaded, too
+    return (  # volatile: a word that is not read is loaded, too
         f'asm volatile("ld.volatile.shared.{_WIDTHS[width]} {vector(width)}, [%0];" '
         f': "+r"(p[{chain}]), "+r"(v1), "+r"(v2), "+r"(v3));'
     )

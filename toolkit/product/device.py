@@ -71,13 +71,6 @@ _contexts: dict[int, Context] = {}  # by the driver's identifier, which is never
 _lock = RLock()  # around everything that is made once
 
 
-def current_context() -> int:
-    """Handle of the context that is current in this thread, 0 if there is none."""
-    handle = c_void_p()
-    driver().call("cuCtxGetCurrent", byref(handle))
-    return handle.value or 0
-
-
 @cache
 def primary_context(ordinal: int) -> int:
     """Handle of the primary context of a device, which stays until the process ends."""

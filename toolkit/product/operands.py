@@ -187,7 +187,7 @@ def check_overlap(view: OperandView, address: int, out: OperandView, out_address
 
 
 def _in_memory(view: OperandView, address: int) -> NDArray[np.float32]:
-    """A NumPy array at an address of the GPU, which nobody reads."""
+    """A NumPy array at an address of the GPU, which is never read."""
     steps = [FLOAT_BYTES * stride for stride in view.strides]
     interface = {"version": 3, "typestr": "<f4", "data": (address, True), "shape": view.shape}
     holder = type("Holder", (), {"__array_interface__": interface | {"strides": tuple(steps)}})

@@ -8,7 +8,7 @@ from typing import Literal
 
 from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
-from analysis.l2_state import DEFAULT_L2
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
 from kernels.ladder import CPU
@@ -32,10 +32,12 @@ class TheoryBench:
     executor: Literal["simulate", "theory"] = "theory"
     monitor = None
     counts = False  # hardware counters
-    measures_errors = False  # on classes of inputs
 
-    def __init__(self, device: Device) -> None:
-        self.device, self.l2 = device, DEFAULT_L2
+    def __init__(
+        self, device: Device, *, l2: L2State = DEFAULT_L2, measures_errors: bool = False
+    ) -> None:
+        self.device, self.l2 = device, l2
+        self.measures_errors = measures_errors  # on classes of inputs
         self.listings: dict[str, Listing] = {}  # by label, of what was simulated
         self.conditions: dict[Gemm, Conditions] = {}  # of a GPU: here none is used
         self._compiled: dict[str, Future[Kernel]] = {}  # by label

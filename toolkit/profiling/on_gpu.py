@@ -14,8 +14,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
+from analysis.devices import Device
 from analysis.errors import OutOfMemoryError, ToolkitError, UnavailableError
-from analysis.l2_state import DEFAULT_L2
+from analysis.l2_state import DEFAULT_L2, L2State
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
 from kernels.ladder import CPU, CUBLAS
@@ -66,20 +67,28 @@ COPIES_AHEAD = 1.5  # of A, B and C on the host, for each of them: A and B, and 
 class GpuBench:
     """Fills the records of a plan on one GPU; a context manager.
 
-    Rungs are simulated too, unless `simulates` is False.
+    `device` is the record of the GPU that times are predicted for, by default its own. Rungs are
+    simulated too, unless `simulates` is False.
     """
 
     executor: Literal["gpu"] = "gpu"
-    measures_errors = False  # on classes of inputs
 
     def __init__(
-        self, gpu: Gpu, counting: Counting | None = None, *, simulates: bool = True
+        self,
+        gpu: Gpu,
+        counting: Counting | None = None,
+        *,
+        device: Device | None = None,
+        l2: L2State = DEFAULT_L2,
+        measures_errors: bool = False,
+        simulates: bool = True,
     ) -> None:
         self.gpu = gpu
         self._counting, self._simulates = counting, simulates
         self._inputs: _Inputs | None = None  # of the last shape
-        self.device = gpu.device
-        self.l2 = DEFAULT_L2
+        self.device = device or gpu.device
+        self.l2 = l2
+        self.measures_errors = measures_errors  # on classes of inputs
         self.monitor = GpuMonitor(gpu.pci_bus_id)
         self._cublas_version: str | None = None
         self._why_no_cublas = ""

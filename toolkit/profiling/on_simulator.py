@@ -55,13 +55,11 @@ class SimulatorBench(TheoryBench):
         self,
         device: Device,
         *,
-        sanitizes: bool = True,
         l2: L2State = DEFAULT_L2,
         measures_errors: bool = False,
+        sanitizes: bool = True,
     ) -> None:
-        super().__init__(device)
-        self.measures_errors = measures_errors
-        self.l2 = l2
+        super().__init__(device, l2=l2, measures_errors=measures_errors)
         share_freed_memory()
         set_up_memory()
         self._sanitizes = sanitizes
@@ -89,9 +87,9 @@ class SimulatorBench(TheoryBench):
         make = partial(
             SimulatorBench,
             self.device,
-            sanitizes=self._sanitizes,
             l2=self.l2,
             measures_errors=self.measures_errors,
+            sanitizes=self._sanitizes,
         )
         for done in side_by_side(make, made, workload, here, begin):
             if done.listings is not None:

@@ -23,7 +23,14 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.l2_state import DEFAULT_L2, l2_state
 from analysis.problem import Gemm
-from analysis.records.profile import SCHEMA_VERSION, Environment, Listing, Profile, Record
+from analysis.records.profile import (
+    SCHEMA_VERSION,
+    Conditions,
+    Environment,
+    Listing,
+    Profile,
+    Record,
+)
 from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
 from toolkit.gpu.sampling import Sampling
@@ -156,10 +163,10 @@ def profile(
                 f"--counters needs a GPU, and {run}: leave it out, simulated counters are there "
                 "without it"
             )
+        kind = _bench_without_gpu(executor, why_none, progress)
         chosen = plan.predicting(asked or DEFAULT_DEVICE)
-        bench = _bench_without_gpu(executor, why_none, progress)(chosen)
-        bench.measures_errors = accuracy
-        return _run(plan, bench, progress, resume, journal)
+        bench = kind(chosen, l2=plan.l2, measures_errors=accuracy)
+        return _Run(plan, bench, resume, journal).profiled(progress)
     from toolkit.gpu.nsight_compute.collect import Counting
     from toolkit.profiling.on_gpu import GpuBench
 
@@ -167,11 +174,15 @@ def profile(
     with (
         gpu,
         counting_if_asked as counting,
-        GpuBench(gpu, counting) as on_gpu,
+        GpuBench(
+            gpu,
+            counting,
+            device=plan.predicting(gpu.device),
+            l2=plan.l2,
+            measures_errors=accuracy,
+        ) as on_gpu,
     ):
-        on_gpu.device = plan.predicting(on_gpu.device)
-        on_gpu.measures_errors = accuracy
-        return _run(plan, on_gpu, progress, resume, journal)
+        return _Run(plan, on_gpu, resume, journal).profiled(progress)
 
 
 def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str]:
@@ -210,70 +221,90 @@ def _bench_without_gpu(executor: Choice, why_none: str, progress: Progress) -> t
     return SimulatorBench
 
 
-def _run(
-    plan: RunPlan,
-    bench: Bench,
-    progress: Progress,
-    resume: Profile | None,
-    journal: str | Path | None,
-) -> ShownProfile:
-    plan.check_fits(bench.device)
-    bench.l2 = plan.l2
-    empty = ShownProfile(
-        schema_version=SCHEMA_VERSION,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=_command(plan, bench),
-        status="interrupted",
-        executor=bench.executor,
-        seed=plan.seed,
-        device=bench.device,
-        environment=_environment(plan, bench),
-        records=(),
-    )
+class _Run:
+    """A run of a plan on a bench: the records that are done so far, and their journal."""
 
-    def profile_so_far(status: Status) -> ShownProfile:
-        places = [(problem, x.label) for problem in plan.shapes for x in plan.selections]
-        done = [
-            scored(_finished(records[place], bench, status)) for place in places if place in records
+    def __init__(
+        self, plan: RunPlan, bench: Bench, resume: Profile | None, journal: str | Path | None
+    ) -> None:
+        plan.check_fits(bench.device)
+        self._plan, self._bench = plan, bench
+        self._empty = ShownProfile(
+            schema_version=SCHEMA_VERSION,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            command=_command(plan, bench),
+            status="interrupted",
+            executor=bench.executor,
+            seed=plan.seed,
+            device=bench.device,
+            environment=_environment(plan, bench),
+            records=(),
+        )
+        self._journal = Journal(journal, self._empty) if journal is not None else None
+        self._waiting: list[Record] = []  # for the journal, which begins with the first result
+        self._records = Records(self._keep)
+        self._earlier_listings: dict[str, Listing] = {}
+        self._earlier_conditions: dict[Gemm, Conditions] = {}
+        if resume is not None:
+            check_unchanged(resume, self._empty, "the profile")
+            self._earlier_listings = {one.label: one for one in resume.listings}
+            self._earlier_conditions = {one.shape: one for one in resume.conditions}
+            self._records.update(finished(resume, plan))
+            self._waiting.extend(self._records.values())
+
+    def profiled(self, progress: Progress) -> ShownProfile:
+        """Profile each shape. On Ctrl-C the profile has what was done before."""
+        plan = self._plan
+        try:
+            for problem in plan.shapes:
+                selections = (x for x in plan.selections if (problem, x.label) not in self._records)
+                left = replace(plan, selections=tuple(selections))
+                progress.stage(str(problem), self._bench.steps(left))
+                if left.selections:
+                    self._bench.profile_shape(problem, left, self._records, progress)
+        except KeyboardInterrupt:
+            if not self._records:
+                raise
+            return self._profile("interrupted")
+        return self._profile("complete")
+
+    def _profile(self, status: Status) -> ShownProfile:
+        """The profile with the records that are done."""
+        places = [
+            (problem, x.label) for problem in self._plan.shapes for x in self._plan.selections
+        ]
+        records = [
+            scored(_finished(self._records[place], self._bench, status))
+            for place in places
+            if place in self._records
         ]
         return replace(
-            empty,
+            self._empty,
             status=status,
-            environment=_environment(plan, bench),  # what is told while it runs included
-            records=tuple(done),
-            listings=_in_order((listings | bench.listings).values(), done),
-            conditions=tuple((conditions | bench.conditions).values()),
+            environment=_environment(
+                self._plan, self._bench
+            ),  # what is told while it runs included
+            records=tuple(records),
+            listings=_in_order(self._listings.values(), records),
+            conditions=tuple(self._conditions.values()),
         )
 
-    kept = Journal(journal, empty) if journal is not None else None
+    def _keep(self, record: Record) -> None:
+        """Add a record to the journal, with those that wait for the first result."""
+        if self._journal is None or not stands(record, self._bench.executor):
+            return
+        self._waiting.append(record)
+        if any(map(is_result, self._records.values())):
+            self._journal.add(self._waiting, self._listings, self._conditions)
+            self._waiting.clear()
 
-    def keep(record: Record) -> None:
-        if kept is not None and stands(record, bench.executor):
-            waiting.append(record)
-            if any(map(is_result, records.values())):
-                kept.add(waiting, listings | bench.listings, conditions | bench.conditions)
-                waiting.clear()
+    @property
+    def _listings(self) -> dict[str, Listing]:
+        return self._earlier_listings | self._bench.listings
 
-    waiting: list[Record] = []  # for the journal, which begins with the first result
-    records = Records(keep)
-    listings = {} if resume is None else {one.label: one for one in resume.listings}
-    conditions = {} if resume is None else {one.shape: one for one in resume.conditions}
-    if resume is not None:
-        check_unchanged(resume, empty, "the profile")
-        records.update(finished(resume, plan))
-        waiting.extend(records.values())
-    try:
-        for problem in plan.shapes:
-            selections = (x for x in plan.selections if (problem, x.label) not in records)
-            left = replace(plan, selections=tuple(selections))
-            progress.stage(str(problem), bench.steps(left))
-            if left.selections:
-                bench.profile_shape(problem, left, records, progress)
-    except KeyboardInterrupt:
-        if not records:
-            raise
-        return profile_so_far("interrupted")
-    return profile_so_far("complete")
+    @property
+    def _conditions(self) -> dict[Gemm, Conditions]:
+        return self._earlier_conditions | self._bench.conditions
 
 
 def _in_order(listings: Iterable[Listing], records: Iterable[Record]) -> tuple[Listing, ...]:

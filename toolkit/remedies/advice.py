@@ -39,17 +39,24 @@ class Advice:
     worth_s: float = 0.0
 
 
-def _idle(facts: Facts) -> Advice:
+# Advice on a cause of a launch, None where the facts speak against it
+Rule = Callable[[Facts, Effect], Advice | None]
+
+
+def _idle(facts: Facts, effect: Effect) -> Advice:
     return Advice(
-        effect=Effect.IDLE_SMS,
+        effect=effect,
         lines=(),
         text=f"divide the work into more blocks of equal size: {facts.device.sm_count} SMs have "
         f"room for {facts.occupancy.blocks_per_sm * facts.device.sm_count:,}",
     )
 
 
-def _double(facts: Facts) -> Advice | None:
-    """Advice on accidental FP64, whose functions also take other instructions."""
+def _double(facts: Facts, effect: Effect) -> Advice | None:
+    """Advice on accidental FP64, which may be the reason of another cause: its functions also take
+    instructions of other pipes.
+    """
+    del effect
     lines = facts.charged_lines(is_double)
     if facts.source.names_double or not lines:
         return None
@@ -60,40 +67,36 @@ def _double(facts: Facts) -> Advice | None:
     )
 
 
-def _wide(effect: Effect) -> Callable[[Facts], Advice | None]:
+def _wide(facts: Facts, effect: Effect) -> Advice | None:
     """Advice on arithmetic with 64-bit integers, where it is much of what the kernel executes."""
-
-    def advice(facts: Facts) -> Advice | None:
-        of = [one for one in facts.execution.instructions if one.charged]
-        all_executed = sum(one.executed for one in of)
-        if sum(one.executed for one in of if _is_wide(one)) < MUCH_WIDE * all_executed:
-            return None
-        return Advice(
-            effect=effect,
-            lines=facts.charged_lines(_is_wide),
-            text="use 32-bit integers where values fit: each 64-bit operation takes several "
-            "instructions",
-        )
-
-    return advice
+    charged = [one for one in facts.execution.instructions if one.charged]
+    all_executed = sum(one.executed for one in charged)
+    if sum(one.executed for one in charged if _is_wide(one)) < MUCH_WIDE * all_executed:
+        return None
+    return Advice(
+        effect=effect,
+        lines=facts.charged_lines(_is_wide),
+        text="use 32-bit integers where values fit: each 64-bit operation takes several "
+        "instructions",
+    )
 
 
-def _first(*rules: Callable[[Facts], Advice | None]) -> Callable[[Facts], Advice | None]:
+def _first(*rules: Rule) -> Rule:
     """Advice of the first rule that has any."""
-    return lambda facts: next(filter(None, (rule(facts) for rule in rules)), None)
+    return lambda facts, effect: next(filter(None, (rule(facts, effect) for rule in rules)), None)
 
 
 def _of_slots(
-    effect: Effect, text: str, wanted: Callable[[InstructionCounts], bool], slots_of_each: int = 1
-) -> Callable[[Facts], Advice | None]:
+    text: str, wanted: Callable[[InstructionCounts], bool], slots_of_each: int = 1
+) -> Rule:
     """Advice on the `wanted` instructions, which is worth the issue slots that they stand for."""
 
-    def advice(facts: Facts) -> Advice | None:
-        of = [one for one in facts.execution.instructions if one.charged]
-        slots = slots_of_each * sum(one.executed for one in of if wanted(one))
+    def advice(facts: Facts, effect: Effect) -> Advice | None:
+        charged = [one for one in facts.execution.instructions if one.charged]
+        slots = slots_of_each * sum(one.executed for one in charged if wanted(one))
         if not slots:
             return None
-        share = min(1.0, slots / sum(one.executed for one in of))
+        share = min(1.0, slots / sum(one.executed for one in charged))
         return Advice(
             effect=effect,
             lines=facts.charged_lines(wanted),
@@ -104,27 +107,8 @@ def _of_slots(
     return advice
 
 
-def _converts(effect: Effect) -> Callable[[Facts], Advice | None]:
-    return _of_slots(
-        effect,
-        "convert fewer values between integers and floats: keep the value of the last step as a "
-        "float, and add to it",
-        _is_conversion,
-    )
-
-
 def _is_conversion(one: InstructionCounts) -> bool:
     return one.opcode in ("I2F", "I2FP", "F2I", "F2IP")
-
-
-def _divided(effect: Effect) -> Callable[[Facts], Advice | None]:
-    return _of_slots(
-        effect,
-        "divide fewer integers: use constants or powers of two as divisors, or one more dimension "
-        "of the grid instead of a quotient and a remainder",
-        _is_division,
-        OF_DIVISION,
-    )
 
 
 def _is_division(one: InstructionCounts) -> bool:
@@ -137,26 +121,24 @@ def _is_wide(one: InstructionCounts) -> bool:
     return bool(_WIDE.match(one.text))
 
 
-def _said(
-    effect: Effect, text: str, wanted: Callable[[InstructionCounts], bool] | None = None
-) -> Callable[[Facts], Advice]:
+def _said(text: str, wanted: Callable[[InstructionCounts], bool] | None = None) -> Rule:
     """Advice with the lines of the `wanted` instructions."""
 
-    def advice(facts: Facts) -> Advice:
+    def advice(facts: Facts, effect: Effect) -> Advice:
         lines = facts.charged_lines(wanted) if wanted else ()
         return Advice(effect=effect, lines=lines, text=text)
 
     return advice
 
 
-def _partly_filled(facts: Facts) -> Advice | None:
+def _partly_filled(facts: Facts, effect: Effect) -> Advice | None:
     """Advice on blocks that leave much of their last warp without threads."""
     threads = prod(facts.block)
     lanes = WARP_SIZE * -(-threads // WARP_SIZE)
     if lanes - threads < MUCH_EMPTY * lanes:
         return None
     return Advice(
-        effect=Effect.DIVERGENCE,
+        effect=effect,
         lines=(),
         text=f"use blocks of a multiple of {WARP_SIZE} threads: {threads} leave {lanes - threads} "
         f"of {lanes} lanes without a thread",
@@ -173,10 +155,10 @@ def _is_store_to_few(one: InstructionCounts) -> bool:
     return is_store and one.sectors < 2 * one.requests
 
 
-def _waits(effect: Effect, text: str) -> Callable[[Facts], Advice]:
+def _waits(text: str) -> Rule:
     """Advice on waiting, which more warps hide too, where an SM has room for them."""
 
-    def advice(facts: Facts) -> Advice:
+    def advice(facts: Facts, effect: Effect) -> Advice:
         has_room = facts.warps_per_sm < facts.occupancy.max_warps_per_sm
         more = ", or have more warps per SM" if has_room else ""
         return Advice(effect=effect, lines=(), text=f"{text}{more}")
@@ -184,42 +166,40 @@ def _waits(effect: Effect, text: str) -> Callable[[Facts], Advice]:
     return advice
 
 
+_divided = _of_slots(
+    "divide fewer integers: use constants or powers of two as divisors, or one more dimension "
+    "of the grid instead of a quotient and a remainder",
+    _is_division,
+    OF_DIVISION,
+)
+_converts = _of_slots(
+    "convert fewer values between integers and floats: keep the value of the last step as a "
+    "float, and add to it",
+    _is_conversion,
+)
 _LOADS_FIRST = "start several loads before the first value is used"
 
-ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
+ADVICE: Mapping[Effect, Rule] = {
     Effect.FP64_PIPE: _double,
-    Effect.INTEGER_PIPE: _first(_divided(Effect.INTEGER_PIPE), _wide(Effect.INTEGER_PIPE)),
-    Effect.LOGIC_PIPE: _first(
-        _divided(Effect.LOGIC_PIPE), _wide(Effect.LOGIC_PIPE), _converts(Effect.LOGIC_PIPE)
-    ),
-    Effect.SPECIAL_PIPE: _first(
-        _double, _divided(Effect.SPECIAL_PIPE), _converts(Effect.SPECIAL_PIPE)
-    ),
-    Effect.OTHER_INSTRUCTIONS: _first(
-        _double,
-        _divided(Effect.OTHER_INSTRUCTIONS),
-        _wide(Effect.OTHER_INSTRUCTIONS),
-        _converts(Effect.OTHER_INSTRUCTIONS),
-    ),
+    Effect.INTEGER_PIPE: _first(_divided, _wide),
+    Effect.LOGIC_PIPE: _first(_divided, _wide, _converts),
+    Effect.SPECIAL_PIPE: _first(_double, _divided, _converts),
+    Effect.OTHER_INSTRUCTIONS: _first(_double, _divided, _wide, _converts),
     Effect.CONFLICTS: _said(
-        Effect.CONFLICTS,
         "let the lanes of a warp access different banks: pad rows of the array or XOR its columns",
         conflicts,
     ),
     Effect.UNCOALESCED: _said(
-        Effect.UNCOALESCED,
         "let neighbouring threads access neighbouring addresses, through shared memory if need be",
         is_uncoalesced,
     ),
     Effect.LOCAL_MEMORY: _said(
-        Effect.LOCAL_MEMORY,
         "index local arrays only with constants, or use fewer registers, so that nothing is kept "
         "in local memory",
         lambda one: one.space == "local",
     ),
     Effect.IDLE_SMS: _idle,
     Effect.ONE_THREAD: _said(
-        Effect.ONE_THREAD,
         "let the threads of a warp share what a single one computes, or compute it before others "
         "wait for it",
         is_of_one_thread,
@@ -227,52 +207,42 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.DIVERGENCE: _first(
         _partly_filled,
         _said(
-            Effect.DIVERGENCE,
             "let all lanes of a warp take the same branch",
             lambda one: bool(one.divergent or (one.predicated < one.threads and one.requests)),
         ),
     ),
     Effect.ATOMICS: _said(
-        Effect.ATOMICS,
         "combine values in registers or shared memory first, so that fewer atomic operations "
         "reach the same address",
         _is_atomic,
     ),
     Effect.STORES: _said(
-        Effect.STORES,
         "store once per block after `__syncthreads_or`, or read the value before and store only "
         "if it differs",
         _is_store_to_few,
     ),
     Effect.OTHER_BLOCKS: _said(
-        Effect.OTHER_BLOCKS,
         "let fewer blocks wait for each other: give each block more work between two waits, or "
         "end the launch and start another one",
     ),
     Effect.CONSTANTS: _said(
-        Effect.CONSTANTS,
         "read tables that are indexed by lanes or in loops from shared memory instead of constants",
     ),
     Effect.BARRIERS: _said(
-        Effect.BARRIERS,
         "let fewer warps wait for each other: exchange values by shuffles within a warp, or use "
         "smaller blocks",
         lambda one: one.opcode == "BAR",
     ),
-    Effect.DRAM_LATENCY: _waits(Effect.DRAM_LATENCY, _LOADS_FIRST),
-    Effect.L2_LATENCY: _waits(Effect.L2_LATENCY, _LOADS_FIRST),
-    Effect.L1_LATENCY: _waits(Effect.L1_LATENCY, _LOADS_FIRST),
+    Effect.DRAM_LATENCY: _waits(_LOADS_FIRST),
+    Effect.L2_LATENCY: _waits(_LOADS_FIRST),
+    Effect.L1_LATENCY: _waits(_LOADS_FIRST),
     Effect.SHARED_LATENCY: _waits(
-        Effect.SHARED_LATENCY,
         "start several reads of shared memory before the first value is used",
     ),
     Effect.DEPENDENCES: _waits(
-        Effect.DEPENDENCES,
         "give each thread several independent operations, such as four sums instead of one",
     ),
-    Effect.FETCH: _said(
-        Effect.FETCH, "unroll less, so that the code of a loop fits in the instruction caches"
-    ),
+    Effect.FETCH: _said("unroll less, so that the code of a loop fits in the instruction caches"),
 }
 
 
@@ -289,12 +259,13 @@ def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
     largest_s = max(
         (cost.most_s for cost in costs if not cost.is_roof and cost.effect in ADVICE), default=0.0
     )
+    least_s = LEAST_COST * facts.predicted.time_s
     for cost in costs:
-        if cost.effect in WAITS and cost.most_s < ALIKE * largest_s:
+        is_small = cost.time_s - cost.first_s < least_s
+        is_small_wait = cost.effect in WAITS and cost.most_s < ALIKE * largest_s
+        if cost.effect not in ADVICE or cost.effect in removed or is_small or is_small_wait:
             continue
-        of, least_s = ADVICE.get(cost.effect), LEAST_COST * facts.predicted.time_s
-        is_wanted = cost.time_s - cost.first_s >= least_s and cost.effect not in removed
-        advice = of(facts) if of and is_wanted else None
+        advice = ADVICE[cost.effect](facts, cost.effect)
         if advice is None or advice.effect in removed or advice.text in said:
             continue
         if advice.most_s >= least_s:

@@ -10,9 +10,9 @@ from analysis.errors import InputError
 from analysis.records.remedy import Remedy
 from toolkit.execution.simulator import Announce, Simulator
 from toolkit.machine_code.kernel import Kernel
-from toolkit.remedies.find import diff_of, error_of
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.result import Remedies
+from toolkit.remedies.search import diff_of, error_of
 from toolkit.remedies.verification import Pages, compared, pages_of
 
 Advance = Callable[[int, int], None]

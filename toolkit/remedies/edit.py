@@ -18,6 +18,11 @@ class Replacement:
     end: int
     text: str
 
+    def overlaps(self, other: Replacement) -> bool:
+        """True if both change the same bytes, or insert at the same place."""
+        is_same = (self.start, self.end) == (other.start, other.end)
+        return is_same or (self.start < other.end and other.start < self.end)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
@@ -64,19 +69,15 @@ class Edit:
             word for option in self.compiler_options for word in ("--option", option)
         )
 
+    def has_other_options(self, other: Edit) -> bool:
+        """True if both choose a size, or both have options of the compiler."""
+        both_sized = bool(self.options and other.options)
+        return both_sized or bool(self.compiler_options and other.compiler_options)
+
     def with_other(self, other: Edit) -> Edit | None:
         """Both changes as one; None if they change the same."""
-        if any(
-            one and two
-            for one, two in (
-                (self.options, other.options),
-                (self.compiler_options, other.compiler_options),
-            )
-        ) or any(
-            (one.start < two.end and two.start < one.end)
-            or (one.start == two.start and one.end == two.end)
-            for one in self.replacements
-            for two in other.replacements
+        if self.has_other_options(other) or any(
+            one.overlaps(two) for one in self.replacements for two in other.replacements
         ):
             return None
         return Edit(

@@ -16,7 +16,7 @@ from toolkit.launch.launch import Execution
 from toolkit.machine_code.source_tree import KernelSource
 from toolkit.remedies.edit import Extent
 
-LEAST_SAVED = 0.02  # of the time: nobody would look for these
+LEAST_SAVED = 0.02  # of the time: smaller savings are not offered
 LEAST_CONFLICTS = 1.05  # wavefronts per wavefront without bank conflicts
 
 

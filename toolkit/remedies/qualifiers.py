@@ -7,6 +7,7 @@ from math import prod
 
 from analysis.occupancy import Limiter
 from analysis.timing.predicted import Effect
+from reports import text
 from toolkit.machine_code.source_tree import line_of
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
@@ -30,7 +31,7 @@ def unaliased(facts: Facts) -> Iterator[Edit]:
     yield Edit(
         effect=facts.worst((*LATENCIES, Effect.L1_WAVEFRONTS)),
         lines=tuple(sorted({line_of(one.declarator) for one in bare})),
-        title=f"__restrict__ on {_listing([one.name for one in bare])}, which must not overlap",
+        title=f"__restrict__ on {text.listing([one.name for one in bare])}, which must not overlap",
         replacements=tuple(
             Replacement(
                 start=one.declarator.start_byte,
@@ -61,14 +62,12 @@ def bounded(facts: Facts) -> Iterator[Edit]:
         fits = blocks * threads <= facts.device.max_threads_per_sm
         if is_close and fits and prod(facts.grid) > resident * facts.device.sm_count:
             wanted.append(f"__launch_bounds__({threads}, {blocks})")
-    for text in wanted:
+    for bounds in wanted:
         yield Edit(
             effect=Effect.LOCAL_MEMORY if spills else facts.worst(LATENCIES),
             lines=(line_of(declarator),),
-            title=f"{text}, {'more registers' if spills else 'more blocks on an SM'}",
-            replacements=(Replacement(start=start, end=end, text=text if present else f"{text} "),),
+            title=f"{bounds}, {'more registers' if spills else 'more blocks on an SM'}",
+            replacements=(
+                Replacement(start=start, end=end, text=bounds if present else f"{bounds} "),
+            ),
         )
-
-
-def _listing(names: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

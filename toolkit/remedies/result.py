@@ -1,4 +1,4 @@
-"""What a search for remedies found. Commands that search for none import nothing else of it."""
+"""Results of a search for remedies. Commands that search for none import nothing else of it."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from analysis.timing.predicted import Effect
-from toolkit.machine_code.source_tree import KernelSource, SharedArray, line_of, walk
+from toolkit.machine_code.source_tree import SharedArray, line_of, walk
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
 
@@ -80,13 +80,13 @@ def _conflicting(facts: Facts) -> list[SharedArray]:
     """Arrays of two or more dimensions that a line with bank conflicts accesses."""
     source, found = facts.source, []
     for array in source.shared_arrays.values():
-        lines = {line for use in source.uses(array.name) for line in _lines(source, use)}
+        lines = {line for use in source.uses(array.name) for line in _lines(use)}
         if len(array.extents) > 1 and lines & facts.conflicting_lines:
             found.append(array)
     return found
 
 
-def _lines(source: KernelSource, use: Node) -> range:
+def _lines(use: Node) -> range:
     """Lines of the statement with a use."""
     node = use
     while node.parent is not None and not node.type.endswith(("statement", "declaration")):

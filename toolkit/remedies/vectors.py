@@ -187,7 +187,7 @@ def _loop_edit(
 
 
 def _vector(pointer: PointerParameter, base: str, *, is_const: bool = False) -> str:
-    const = "const " * (is_const or pointer.is_const)
+    const = "const " if is_const or pointer.is_const else ""
     return f"*reinterpret_cast<{const}{VECTORS[pointer.type]} *>(&{pointer.name}[{base}])"
 
 
@@ -288,20 +288,19 @@ def _statement_edit(
     source: KernelSource, statement: Node, elements: Elements, number: int
 ) -> list[Replacement]:
     pointer, kind = elements.pointer, VECTORS[elements.pointer.type]
-    name, start = f"{pointer.name}_{number}", statement.start_byte
+    name, start, end = f"{pointer.name}_{number}", statement.start_byte, statement.end_byte
     before = f"const {kind} {name} = {_vector(pointer, elements.base, is_const=True)};"
-    is_body = statement.parent is not None and statement.parent.type == "for_statement"
-    end = statement.end_byte
-    return [
-        Replacement(
-            start=start, end=start, text=f"{'{ ' * is_body}{before}{_break(source, start)}"
-        ),
-        *[Replacement(start=end, end=end, text=" }")] * is_body,
-        *(
-            Replacement(start=node.start_byte, end=node.end_byte, text=f"{name}.{field}")
-            for node, field in elements.accesses
-        ),
+    before += _break(source, start)
+    fields = [
+        Replacement(start=node.start_byte, end=node.end_byte, text=f"{name}.{field}")
+        for node, field in elements.accesses
     ]
+    is_body = statement.parent is not None and statement.parent.type == "for_statement"
+    if not is_body:
+        return [Replacement(start=start, end=start, text=before), *fields]
+    # two statements are the body of a loop now
+    opened = Replacement(start=start, end=start, text=f"{{ {before}")
+    return [opened, Replacement(start=end, end=end, text=" }"), *fields]
 
 
 def _joined(found: Sequence[Replacement]) -> tuple[Replacement, ...]:

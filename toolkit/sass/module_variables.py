@@ -160,7 +160,7 @@ def describe_unset(
     addresses: Mapping[str, int],
     given: Content,
 ) -> Iterator[str]:
-    """Note on each variable that the kernel read, that nobody set and that holds zeros at first.
+    """Note on each variable that the kernel read, that was not set and holds zeros at first.
 
     `executed` is the number of executions of each instruction, `addresses` are those of variables
     in global memory by symbol. A `__device__` variable that the kernel writes too is left out: it

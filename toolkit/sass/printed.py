@@ -97,7 +97,7 @@ def formatted(text: bytes, arguments: Sequence[int], strings: bytes) -> str:
         flags = match["flags"]
         if width == "*":
             given = _signed(next(left), 4)
-            flags, width = flags + "-" * (given < 0), str(abs(given))
+            flags, width = f"{flags}-" if given < 0 else flags, str(abs(given))
         if precision == "*":
             given = _signed(next(left), 4)
             precision = None if given < 0 else str(given)

@@ -146,8 +146,8 @@ def _timing_table(kernel: Kernel) -> bytes:
         table[name] = high >> np.uint64(first - 64) & np.uint64((1 << count) - 1)
     table["yields"] ^= 1
     operands = [_operands(instruction) for instruction in instructions]
-    for name, told in _TOLD.items():
-        table[name] = [told(instruction) for instruction in instructions]
+    for name, field_of in _OWN_FIELDS.items():
+        table[name] = [field_of(instruction) for instruction in instructions]
     table["operands"] = list(map(len, operands))
     table["banks"] = [sum(r % BANKS << k for k, r in enumerate(those)) for those in operands]
     for name in ("write_barrier", "read_barrier"):
@@ -317,8 +317,8 @@ def _left(instruction: Instruction) -> int:
     return scoreboard << 4 | min(count, 15)
 
 
-# What each instruction is told by itself, by the name of its field.
-_TOLD = {
+# Fields of an instruction that follow from it alone.
+_OWN_FIELDS = {
     "unit": _unit,
     "kind": _kind,
     "registers": _written,

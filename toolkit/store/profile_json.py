@@ -139,13 +139,15 @@ def _joined(journal: str, where: str) -> str:
 def load_launch(path: str | Path) -> LaunchRecord:
     """The launch that `simulate --json` or `run --json` printed; raises as `load`."""
     text = read_text(Path(path))
-    return _parsed(text, str(path), _launches, 1, launch.SCHEMA_VERSION)
+    return _parsed(text, str(path), _launches, launch.OLDEST_SCHEMA_VERSION, launch.SCHEMA_VERSION)
 
 
 def load_launch_document(path: str | Path) -> LaunchDocument:
     """The same with everything that its page shows; raises as `load`."""
     text = read_text(Path(path))
-    return _parsed(text, str(path), _launch_documents, 1, launch.SCHEMA_VERSION)
+    return _parsed(
+        text, str(path), _launch_documents, launch.OLDEST_SCHEMA_VERSION, launch.SCHEMA_VERSION
+    )
 
 
 def holds_launch(path: str | Path) -> bool:

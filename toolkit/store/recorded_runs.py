@@ -226,7 +226,7 @@ def _path(device_key: str, part: str = "") -> Path:
 
 def main() -> None:
     """Ship the profile that is named on the command line, or what it has of some variants."""
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit("usage: python -m toolkit.recorded PROFILE.json [VARIANT...]")
     source, labels = Path(sys.argv[1]), sys.argv[2:]
     try:

@@ -206,7 +206,7 @@ def _adapter() -> TypeAdapter[TunedFile]:
 
 def main() -> None:
     """Ship the entries of the device that is named on the command line."""
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit("usage: python -m toolkit.tuned DEVICE")
     try:
         print(f"wrote {ship(sys.argv[1])}")

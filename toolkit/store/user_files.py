@@ -84,9 +84,14 @@ def _too_large(path: str | Path, size: int, most: float) -> OSError:
 
 def write_page(path: str | Path, html: Callable[[], str]) -> None:
     """Write an HTML page. Raises InputError unless the path ends in .html and can be written."""
+    check_page_name(path)
+    write_atomically(path, html())
+
+
+def check_page_name(path: str | Path) -> None:
+    """Raise InputError unless the path of a page ends in .html."""
     if Path(path).suffix != ".html":
         raise InputError(f"{path}: a page is HTML: give a path that ends in .html")
-    write_atomically(path, html())
 
 
 def same_file(one: str | Path, other: str | Path) -> bool:

@@ -276,7 +276,7 @@ class WarpWriter(Writer):
         yield f"if ({self.condition()}) {how}(&tally[{place} + (total & 1)], total);"
 
     def part(self, depth: int) -> Iterator[str]:
-        """A branch whose lanes know who is with them."""
+        """A branch whose lanes know which lanes take it."""
         yield f"{{ const int here = {self.condition()};"
         yield "  const unsigned before = mask, there = ballot(mask, here);"
         yield "  if (here) { const unsigned mask = there;"
@@ -398,7 +398,8 @@ def main(first: int, count: int) -> int:
             arch = ARCHITECTURES[k // AT_A_TIME % len(ARCHITECTURES)]
             complaints = mismatches(seeds, arch, Path(folder))
             wrong += len(complaints)
-            print(*complaints, sep="\n", end="\n" * bool(complaints), flush=True)
+            if complaints:
+                print(*complaints, sep="\n", flush=True)
     print(f"{count} kernels on {', '.join(ARCHITECTURES)}: {wrong} differ from the host's results")
     return bool(wrong)
 

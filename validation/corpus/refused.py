@@ -6,7 +6,7 @@ import pytest
 
 from validation.corpus.case import Case
 
-# An H100 and an H200 report an illegal instruction, and nobody knows why: validation/README.md.
+# An H100 and an H200 report an illegal instruction, for an unknown reason: validation/README.md.
 REFUSED = ("twice_a_tile",)
 
 

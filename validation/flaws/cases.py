@@ -122,17 +122,7 @@ def launch_of_host_code(
     arguments: Mapping[str, Argument] | None = None,
 ) -> dict[str, Any]:
     """The launch that the host code of a program says, as arguments of `simulate` and `run`."""
-    asked = LaunchRequest(
-        source=source,
-        kernel=None,
-        grid=None,
-        block=None,
-        arguments=arguments or {},
-        shape=None,
-        dynamic_shared_bytes=None,
-        defines=defines or {},
-        options=("-lineinfo",),
-    )
+    asked = LaunchRequest(source=source, arguments=arguments or {}, defines=defines)
     found = completed(asked, None, 1, guesses=True).request
     return {
         "kernel": found.kernel,

@@ -71,7 +71,7 @@ class Form:
     @property
     def name(self) -> str:
         parts = [f"m{self.m}n{N}k{self.k}", self.sums, self.a]
-        parts += [self.b] * (self.a != self.b) + [self.option.replace(".popc", "")]
+        parts += ["" if self.a == self.b else self.b, self.option.replace(".popc", "")]
         parts += [self.kind, self.scales.name if self.scales else ""]
         return "_".join(filter(None, parts)).replace("satfinite", "sat")
 

@@ -193,7 +193,7 @@ def _in_child(name: str, cubins: Path, l2: L2State, is_explained: bool) -> Cell:
 
 
 def screened(part: Part, cubins: Path, workers: int) -> Iterator[Cell]:
-    """Whether the simulator takes each launch, without any time."""
+    """Say of each launch if the simulator takes it, without any time."""
     for cell in cells(part, cubins, workers=workers):
         yield {"name": cell["label"], "left_out": cell.get("left_out")}
 
@@ -304,7 +304,7 @@ def limiters(part: Part, found: Sequence[Cell]) -> Iterator[str]:
 
 
 def limited_by_dram(part: Part) -> str:
-    """How many of the counted launches have DRAM as their busiest unit, at BUSY or more."""
+    """Number of counted launches with DRAM as their busiest unit, at BUSY or more."""
     rows = measurements(part)["counters"]
     busy = [max(UNIT_OF, key=lambda unit: row.get(unit, 0.0)) for row in rows]
     found = sum(unit == "DRAM" and row[unit] >= BUSY for unit, row in zip(busy, rows, strict=True))
@@ -322,7 +322,7 @@ def _waits(row: Mapping[str, float]) -> list[str]:
 
 
 def _shows(row: Mapping[str, float], cause: Effect) -> bool:
-    """Whether counters of a launch show that a cause is among those that cost most."""
+    """True if counters of a launch show that a cause is among those that cost most."""
     if cause in (Effect.IDLE_SMS, Effect.BLOCK_START):
         return row.get("active SMs", 100.0) < ACTIVE
     return bool(WAITS_OF.get(cause, frozenset()) & set(_waits(row)))

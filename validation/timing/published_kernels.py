@@ -60,6 +60,6 @@ TIMED: Mapping[tuple[str, str], str] = MappingProxyType(
 
 
 def timed(device: str, rung: str) -> Selection:
-    """Kernel that was timed: the rebuilt kernel, or the rung if nobody can know the kernel."""
+    """Kernel that was timed: the rebuilt kernel, or the rung if the kernel is unknown."""
     entry = TIMED.get((device, rung))
     return parse_selection(rung) if entry is None else rebuilt(entry, rung)

@@ -50,8 +50,8 @@ class Form:
         parts += ["rs" if self.in_registers else "ss"]
         parts += [f"t{x}" for x, on in zip("AB", self.transposed, strict=True) if on]
         parts += [f"neg{x}" for x, on in zip("AB", self.negated, strict=True) if on]
-        parts += ["sat"] * self.saturates + [f"x{self.links}"] * (self.links > 1)
-        return "_".join(parts)
+        parts += ["sat" if self.saturates else "", f"x{self.links}" if self.links > 1 else ""]
+        return "_".join(filter(None, parts))
 
     def ptx(self, link: int) -> str:
         """The statement of one link, on `x`, `a`, `descriptors` and `scale` of the kernel."""

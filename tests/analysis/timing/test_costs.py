@@ -60,9 +60,3 @@ def test_a_pipe_that_is_nearly_as_busy_as_the_schedulers_is_the_roof(special, na
     found = list(_at_roof(SceneTime(clocks=110, roofs=roofs, lost={}), 110))
     assert found == named
     assert sum(clocks for _, clocks in found) == 110
-
-
-def test_an_earlier_name_of_an_effect_is_still_read():
-    assert Effect("register-bank conflicts and write-back") is Effect.REGISTER_BANKS
-    with pytest.raises(ValueError, match="is not a valid Effect"):
-        Effect("register banks of earlier")

@@ -4,16 +4,16 @@ import pytest
 
 from analysis.records.entry import EntryGroup
 from analysis.records.words import explain
-from reports.sections import ladder_answer, rungs, time_parts
+from analysis.timing.predicted import Effect
+from reports.sections import ladder_answer, time_parts
+from reports.sections.effect_names import in_bar, in_column, in_table
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        rungs.PARTS.values(),
-        rungs.SHORT.values(),
+        *([named(effect) for effect in Effect] for named in (in_table, in_bar, in_column)),
         ladder_answer.RESOURCES.values(),
-        time_parts.SHORT.values(),
         [time_parts.OTHERS, "unexplained"],
     ],
 )

@@ -124,6 +124,7 @@ def test_every_option_reaches_the_run(monkeypatch):
         ("--html absent/x.html", "cannot write absent/x.html: there is no folder "),
         ("--html same --record same", "cannot write the report to same: the record has that"),
         ("--html a/../same --record ./same", "cannot write "),
+        ("--html page.txt", "page.txt: a page is HTML: give a path that ends in .html"),
         ("--executor gpu", "this machine has no NVIDIA driver (if it has"),
         (
             "--executor auto --counters",

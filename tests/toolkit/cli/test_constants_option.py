@@ -13,7 +13,7 @@ from analysis.errors import InputError
 from tests.refusals import refusal
 from tests.toolkit.cli.commands import invoke, refused, write
 from toolkit import load, profile, simulate
-from toolkit.execution.predict import _name
+from toolkit.execution.prediction_cache import _name
 from toolkit.store.constants_file import with_constants
 from validation import ROOT
 

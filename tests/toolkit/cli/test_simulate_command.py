@@ -977,6 +977,7 @@ def test_a_page_of_a_rung_is_written():
         ("--html transpose.cu", "the command reads transpose.cu"),
         ("--html no/such/page.html", "no/such"),
         ("--html page.npy --save 1=page.npy", "--save writes that file"),
+        ("--html page.txt", "page.txt: a page is HTML: give a path that ends in .html"),
     ],
 )
 def test_a_page_takes_no_place_of_another_file(more, said):

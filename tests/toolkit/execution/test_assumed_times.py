@@ -12,7 +12,7 @@ import pytest
 from analysis.devices import find_device
 from analysis.geometry import Geometry
 from toolkit import simulate
-from toolkit.execution import predict
+from toolkit.execution import replayed_streams
 from toolkit.execution.assumed_accesses import _step_around
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.launch import Execution
@@ -117,8 +117,8 @@ def test_blocks_that_are_too_long_are_replayed_up_to_a_step(
         return simulate(PAIRS, grid=1, block=n, arguments=arguments, device="h200")
 
     whole = found().predicted
-    monkeypatch.setattr(predict, "MOST_STEPS", 20_000)
-    monkeypatch.setattr(predict, "CUT_STEPS", 20_000)
+    monkeypatch.setattr(replayed_streams, "MOST_STEPS", 20_000)
+    monkeypatch.setattr(replayed_streams, "CUT_STEPS", 20_000)
     cut = found().predicted
     assert whole is not None
     assert cut is not None

@@ -5,12 +5,14 @@ import sys
 from functools import cache
 from importlib import import_module
 from math import fsum
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import toolkit.execution.predict
+import toolkit.execution.launch_time
+import toolkit.execution.prediction_cache
+import toolkit.execution.replay
+import toolkit.execution.replayed_streams
 import toolkit.execution.simulator
 from analysis.devices import find_device
 from analysis.errors import InputError
@@ -21,7 +23,7 @@ from analysis.timing.predicted import Effect, Resource
 from tests.cubins import cubin_of
 from tests.processes import said
 from tests.sampling import exhaustive
-from toolkit.execution.predict import model_digest
+from toolkit.execution.prediction_cache import model_digest
 from toolkit.execution.replay import spread_blocks
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.disassemble import disassemble
@@ -102,8 +104,8 @@ def code(kernel):
 @pytest.fixture(autouse=True)
 def predictions_made_anew(monkeypatch):
     """No prediction is taken from the cache, nor kept there; machine code is."""
-    monkeypatch.setattr(toolkit.execution.predict, "cached", lambda name: None)
-    monkeypatch.setattr(toolkit.execution.predict, "keep", lambda name, content: None)
+    monkeypatch.setattr(toolkit.execution.prediction_cache, "cached", lambda name: None)
+    monkeypatch.setattr(toolkit.execution.prediction_cache, "keep", lambda name, content: None)
 
 
 @pytest.fixture
@@ -267,7 +269,7 @@ def test_a_device_that_has_no_room_for_a_block_is_told():
 
 def test_blocks_of_a_cluster_that_execute_more_than_is_kept_are_told(monkeypatch):
     """Other blocks are replayed up to a step (test_assumed_times.py)."""
-    monkeypatch.setattr(toolkit.execution.predict, "MOST_STEPS", 20)
+    monkeypatch.setattr(toolkit.execution.replayed_streams, "MOST_STEPS", 20)
     source = """extern "C" __global__ __cluster_dims__(2) void copy(float *out, const float *in) {
         out[blockIdx.x * blockDim.x + threadIdx.x] = in[blockIdx.x * blockDim.x + threadIdx.x];
     }"""
@@ -295,7 +297,7 @@ def test_a_lack_of_memory_is_told(monkeypatch):
     def without_memory(*_):
         raise MemoryError
 
-    monkeypatch.setattr(toolkit.execution.predict, "predict", without_memory)
+    monkeypatch.setattr(toolkit.execution.launch_time, "predict", without_memory)
     assert reason(launched(code("copy"))) == "not enough memory"
 
 
@@ -384,15 +386,15 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkey
         made.append(work)
         return predict(work, *how)
 
-    monkeypatch.setattr(toolkit.execution.predict, "predict", counted)
+    monkeypatch.setattr(toolkit.execution.launch_time, "predict", counted)
     for edits, file in enumerate(("", *files)):
         if file:
             edited = tree / file
             edited.write_bytes(edited.read_bytes() + b"\n")
-        monkeypatch.setattr(toolkit.execution.predict, "MODEL", model_digest(tree))
+        monkeypatch.setattr(toolkit.execution.prediction_cache, "MODEL", model_digest(tree))
         assert time_of(launched(code("copy")))
         assert len(made) == 1 + edits, file
-    monkeypatch.setattr(toolkit.execution.predict, "MODEL", model_digest(tree))
+    monkeypatch.setattr(toolkit.execution.prediction_cache, "MODEL", model_digest(tree))
     assert time_of(launched(code("copy")))
     assert len(made) == 1 + edits, "without an edit"
 
@@ -470,7 +472,7 @@ def test_blocks_that_take_work_from_a_queue_are_replayed_with_their_share(monkey
     arguments = [np.zeros(1, np.uint32), np.zeros(32, np.uint32), np.uint32(items)]
     told = launched(QUEUE, arguments=arguments, grid=32, block=64)
     executed = sum(one.executed for one in told.instructions)
-    monkeypatch.setattr(toolkit.execution.predict, "MOST_STEPS", executed // 2)
+    monkeypatch.setattr(toolkit.execution.replayed_streams, "MOST_STEPS", executed // 2)
     found = launched(QUEUE, arguments=arguments, grid=32, block=64)
     assert found.outputs[1].sum() == items * sum(range(64))
     assert time_of(found).time_s == pytest.approx(time_of(told).time_s, rel=0.5)
@@ -480,10 +482,11 @@ def test_blocks_that_take_work_from_a_queue_are_replayed_with_their_share(monkey
 @pytest.mark.parametrize("do_alone", [True, False])
 def test_only_equal_blocks_are_said_to_finish_at_different_times(monkeypatch, are_equal, do_alone):
     """The rule is of blocks that are equal; others finish apart for reasons that are replayed."""
-    model = toolkit.execution.predict
+    model = toolkit.execution.replay
     monkeypatch.setattr(model, "blocks_finish_at_different_times", lambda *_, **__: do_alone)
-    replay = SimpleNamespace(is_of_equal_blocks=are_equal)
-    found = model.finish_at_different_times(code("copy"), Geometry.of(1, 32), replay)
+    monkeypatch.setattr(model.Replay, "is_of_equal_blocks", are_equal)
+    replay = model.Replay(blocks=[0], busy_blocks=1)
+    found = replay.finish_at_different_times(code("copy"), Geometry.of(1, 32))
     assert found == (are_equal and do_alone)
 
 

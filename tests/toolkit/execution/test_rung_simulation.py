@@ -13,7 +13,6 @@ from analysis.errors import LaunchError, ShapeError
 from analysis.geometry import Geometry
 from analysis.problem import parse_shape
 from analysis.records.counters import InstructionCounts, totals
-from analysis.timing.predict import predict
 from analysis.timing.predicted import Effect, Predicted
 from analysis.traffic.block_schedule import BlockProgress
 from analysis.traffic.grid import in_bands
@@ -767,9 +766,7 @@ def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, wave
         return given(*counts, **how)
 
     monkeypatch.setattr(declared, "blocks_to_run", blocks_to_run)
-    monkeypatch.setattr(
-        launch_time, "cached_prediction", lambda key, device, work, *_: predict(work(), device)
-    )
+    monkeypatch.setattr(launch_time, "cached_prediction", lambda key, device, made: made())
     simulated("tiled", f"64x64x{k}", blocks_per_sm=2)
     assert set(asked) == {waves}
 

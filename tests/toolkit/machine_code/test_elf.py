@@ -34,12 +34,6 @@ def bounded():
     assert peak < 60e6
 
 
-def place_of(name):
-    """Offset of the header of a section."""
-    number = cubin_file(image()).names.index(name)
-    return HEADER.unpack_from(image())[6] + number * SECTION.size
-
-
 def with_word(at, form, value):
     """The cubin with a number at a place."""
     changed = bytearray(image())

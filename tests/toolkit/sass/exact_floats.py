@@ -2,7 +2,7 @@
 
 import re
 from fractions import Fraction
-from itertools import chain, product
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +141,3 @@ def operand(form, text, registers):
 
 def packed(low, high):
     return [x | y << 16 for x, y in zip(low, high, strict=True)]
-
-
-def flattened(lists):
-    return list(chain.from_iterable(lists))

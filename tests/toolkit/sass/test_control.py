@@ -7,6 +7,7 @@ from analysis.errors import LaunchError, UnsupportedError
 from tests.probe import FULL, State, buffer_of, holding, probe
 from toolkit import simulate
 from toolkit.sass.core.binding import COUNT
+from toolkit.sass.machine import LIMIT
 
 LANES = np.arange(32)
 ODD = 0xAAAAAAAA
@@ -249,6 +250,13 @@ def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for():
         ATOMG.E.EXCH.STRONG.GPU PT, RZ, [R2.64], RZ"""
     probe(spin_lock, state, buffers=[buffer])
     assert data.tolist() == [0, 32]
+
+
+@pytest.mark.parametrize("loads", ["", "LDG.E.STRONG.SYS R0, [R2.64];"])
+def test_an_endless_loop_stops_a_probe(loads):
+    buffer = buffer_of(np.zeros(1, dtype=np.uint32))
+    with pytest.raises(LaunchError, match=f"fault of kind {LIMIT}"):
+        probe(f"{loads} BRA 0x0", holding(R2_64=buffer.address), buffers=[buffer])
 
 
 @pytest.mark.parametrize(("threads", "stops"), [(64, True), (32, False), (0, False)])

@@ -10,7 +10,7 @@ from analysis.sm import Kind
 from tests.cubins import cubin_of, kernel_of
 from tests.toolkit.sass.bound import bound_to as bound_of
 from tests.toolkit.sass.one_by_one import one_by_one
-from toolkit.execution.predict import streams_of
+from toolkit.execution.replayed_streams import streams_of
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.timing_table import machine_code
 
@@ -252,7 +252,7 @@ def test_more_steps_than_there_is_room_for_are_said_to_be_lost():
 
 def test_a_block_that_is_too_long_says_so(monkeypatch):
     bound, _ = bound_to("phases", LAUNCHES["phases"])
-    monkeypatch.setattr("toolkit.execution.predict.MOST_STEPS", 10)
+    monkeypatch.setattr("toolkit.execution.replayed_streams.MOST_STEPS", 10)
     with pytest.raises(UnavailableError, match="more than 10 warp instructions"):
         streams_of(bound, [0])
 

@@ -174,6 +174,7 @@ def test_the_command_says_what_it_wrote_or_why_not(source, folder, monkeypatch, 
     for arguments, message in (
         (["absent"], "error: absent: No such file or directory: check the path"),
         ([], "usage"),
+        (["--help"], "usage"),
     ):
         monkeypatch.setattr(sys, "argv", ["recorded", *arguments])
         with pytest.raises(SystemExit, match=message):

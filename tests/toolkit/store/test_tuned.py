@@ -163,7 +163,11 @@ def test_the_command_line_ships_or_says_why_not(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["tuned", "h200"])
     tuned.main()
     assert capsys.readouterr().out.endswith("h200.json\n")
-    for arguments, message in ((["tuned"], "usage: "), (["tuned", "t4"], "error: ")):
+    for arguments, message in (
+        (["tuned"], "usage: "),
+        (["tuned", "--help"], "usage: "),
+        (["tuned", "t4"], "error: "),
+    ):
         monkeypatch.setattr("sys.argv", arguments)
         with pytest.raises(SystemExit, match=f"^{message}"):
             tuned.main()

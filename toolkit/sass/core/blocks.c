@@ -56,7 +56,7 @@ static void start_block(Worker *c, Block *b, u64 index) {
     b->mbarriers = b->cluster_arrived = b->cluster_phase = 0;
     b->spare_registers = 0;
     memset(b->barrier, 0, sizeof b->barrier);
-    memset(b->shared, 0xff, launch->shared_bytes); /* NaN, so that nobody profits from zeros */
+    memset(b->shared, 0xff, launch->shared_bytes); /* NaN, so that no kernel relies on zeros */
     memset(b->shared_written, 0, ceil_div(launch->shared_bytes, BYTES_OF_FLAGS) * sizeof(u16));
     b->shared_unwritten = launch->shared_bytes - launch->shared_base;
     take_up(c, b);

@@ -1,4 +1,4 @@
-/* Starts clusters of blocks, and says whose the counts of a block are. */
+/* Starts clusters of blocks, and chooses the worker that keeps the counts of a block. */
 #pragma once
 
 #include "core.h"

@@ -127,7 +127,7 @@ static void make_at(Worker *c, u32 k) {
     make(c, &b);
 }
 
-/* Make the oldest copy of all, and let those look who wait for it. Whether there was one. */
+/* Make the oldest copy of all, and wake the warps that wait for it. True if there was one. */
 int make_oldest(Worker *c) {
     if (!c->bulk_count) return 0;
     make_at(c, 0);

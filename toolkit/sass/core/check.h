@@ -59,7 +59,7 @@ typedef struct {
     u64 block, block_before;
     u32 thread, thread_before;
     u64 address;
-    u32 width, is_async; /* one is a copy that nobody had waited for */
+    u32 width, is_async; /* one is a copy that no thread had waited for */
     u32 is_store, owner; /* of shared memory in a cluster: the block, plus one */
     u64 times;
 } Finding;
@@ -86,13 +86,13 @@ typedef struct { u32 thread, group, first, cells; } Pending;
 /* Cells that a bulk copy reads, as long as its warp has not waited for its group. */
 typedef struct { u32 thread, group, first, cells, pc; } Reading;
 
-enum { KEPT_PHASES = 4 }; /* of an mbarrier: who waits by parity is at most one phase behind */
+enum { KEPT_PHASES = 4 }; /* of an mbarrier: a wait by parity is at most one phase behind */
 
 /* An mbarrier. `done` phases of it are over, `began` of them before it was initialized last; the clock
  * of all who arrived so far is `arriving`, and that at the end of phase n `ended[n % KEPT_PHASES]`. */
 typedef struct { u32 began, done, *arriving, *ended; } Gate;
 
-/* A register that holds what nobody had written to shared memory: the lanes, and what each read. */
+/* A register with a value of unwritten shared memory: the lanes, and the access of each. */
 typedef struct { u32 pc, cell, width; } Unwritten;
 typedef struct { u32 lanes; Unwritten of[LANES]; } Suspect;
 
@@ -123,7 +123,7 @@ struct Checker {
     u32 clocks;          /* in a row of `know`: threads, then two of each mbarrier */
     u32 *know;           /* [threads][clocks]: clocks up to which a thread is ordered after others */
     u32 *joined;         /* [clocks]: room */
-    u32 *meeting;        /* [CTA_BARRIERS][clocks]: of those who arrived at a partial barrier */
+    u32 *meeting;        /* [CTA_BARRIERS][clocks]: of the threads that arrived at a partial barrier */
     int crossed;         /* `know` holds something across warps */
     Gate gate[MOST_MBARRIERS];
     u32 *acquired;       /* [warps][MOST_MBARRIERS]: phases that all lanes know to be over */

@@ -8,7 +8,7 @@
 
 /* A cell of global memory: the block, plus one, that wrote it last and that read it last. */
 typedef struct { u32 writer, reader; } Owner;
-typedef struct { u32 pc; u16 thread, fences; } Reader; /* who that reader was */
+typedef struct { u32 pc; u16 thread, fences; } Reader; /* instruction and thread of the reader */
 typedef struct { u32 pc, stamp; u16 thread, fences; } Writer; /* of the last write, and its phase */
 typedef struct { u32 block; Reader by; } Earlier; /* rare: a reader of another block before the last one */
 
@@ -129,11 +129,11 @@ static void check_global_write(const Touch *x, int alike) {
     if (!alike && is_foreign(x->c, x->w, x->lane, before, &last))
         report_blocks(x, FOUND_WRITE_AFTER_WRITE, before, writer->pc, writer->thread);
     check_readers(x);
-    /* who stores again what its own block has written changes nothing */
+    /* a store of a value that its own block has written changes nothing */
     if (!alike || before != (u32)x->c->block->index + 1) note_write(x);
 }
 
-/* A bulk copy writes global memory: nobody is blamed for the order, but the bytes are written. */
+/* A bulk copy writes global memory: its order is no finding, but the bytes are written. */
 void check_bulk_write(Worker *c, u64 address, u64 bytes) {
     const Launch *launch = c->launch;
     const Checks *all = c->checks;
@@ -146,7 +146,7 @@ void check_bulk_write(Worker *c, u64 address, u64 bytes) {
     }
 }
 
-/* These bytes of an allocation begin a new life: nobody has written or read them. */
+/* These bytes of an allocation are new: no thread has written or read them. */
 void forget_bytes(const Worker *c, const Allocation *all, u64 address, u64 bytes) {
     const Shadow *shadow = shadow_of(c, all);
     const u64 first = (address - all->base) >> c->checks->shift, count = bytes >> c->checks->shift;

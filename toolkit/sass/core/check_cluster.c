@@ -9,7 +9,7 @@
  * 0: there was none. */
 typedef struct { u32 stamp, pc; u16 rank, thread; u32 is_atomic; } Event;
 
-/* A cell of a block: who wrote it last, and the last readers of two blocks. */
+/* A cell of a block: its last writer, and the last readers of two blocks. */
 typedef struct { Event write, read[2]; } Cell;
 
 /* The last access of a block's memory by each other block and instruction. */
@@ -120,7 +120,7 @@ static void report_event(const Touch *x, u32 kind, const Event *before) {
 static void far_read(const Touch *x, Cell *cell) {
     const Event now = event_of(x);
     if (is_unordered(x, &cell->write)) {
-        /* who asks again and again for what another block writes waits for it */
+        /* a thread that polls what another block writes waits for it */
         if (x->kind == WRITE_ATOMIC) x->c->checker->learnt_otherwise = 1;
         else report_event(x, FOUND_READ_AFTER_WRITE, &cell->write);
     }

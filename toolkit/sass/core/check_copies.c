@@ -85,7 +85,7 @@ static void tie_to_gate(const Checker *k, Written *written, u32 number) {
     written->stamp = k->gate[number].done;
 }
 
-/* Copies of a thread so far (cp.async) are there for who waits for the mbarrier. */
+/* Copies of a thread so far (cp.async) are complete for threads that wait for the mbarrier. */
 static void hand_over(Checker *k, u32 thread, u32 number) {
     u64 kept = 0;
     for (u64 n = 0; n < k->pending_count; n++) {
@@ -280,7 +280,7 @@ void check_issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b) {
     each_run(b, offset_at(b->shared), check_target, &x);
 }
 
-/* The copy wrote these cells, unless somebody else did in between. */
+/* The copy wrote these cells, unless another thread did in between. */
 static void settle_target(void *copy, u32 offset, u32 bytes) {
     const Copy *x = copy;
     const Cells run = cells_of(x, offset, bytes);

@@ -68,7 +68,7 @@ static void check_piece(void *operand, UNUSED u32 n, u32 address) {
     if (of->group[unit] <= number) of->group[unit] = number, of->pc[unit] = c->pc;
     for (u32 cell = address >> k->shift; cell < (address + (1 << UNIT_SHIFT)) >> k->shift; cell++) {
         const Written *last = &k->written[cell];
-        if (last->epoch < k->first_epoch) continue; /* rows whose sums nobody needs may stay unwritten */
+        if (last->epoch < k->first_epoch) continue; /* rows whose sums are not needed may stay unwritten */
         if (races_with_write(k, last, x->w->index * LANES, WRITE_PLAIN) && races_with_warp(k, last, x->w))
             report_operand(x, FOUND_READ_AFTER_WRITE, cell << k->shift, last,
                            last->kind == WRITE_BULK ? IS_BULK : last->epoch == UNSETTLED ? IS_ASYNC : IS_PRODUCT);

@@ -73,7 +73,7 @@ static u32 words_of_source(const Ins *i, int k) {
     return k == 2 || (k == 3 && i->width == WIDE_BYTES) ? words_of(i) : 1;
 }
 
-/* Accesses that fault are told, and dropped: the launch goes on, so that the next ones are found too. */
+/* Accesses that fault are reported, and dropped: the launch goes on, so that later ones are found too. */
 
 static u32 space_at(const Worker *c, const Ins *i, u64 address) {
     const u32 space = space_of(i);
@@ -307,7 +307,7 @@ OPERATION(CHECK_COLLECTIVE) {
     }
 }
 
-/* Registers that hold what nobody wrote. */
+/* Registers with values of unwritten memory. */
 static Suspect *suspect_at(const Worker *c, const Warp *w, u32 slot) {
     Suspect *x = suspect_of(c, w, slot);
     return slot < c->launch->slots && x->lanes ? x : NULL;
@@ -336,7 +336,7 @@ static void report_use(Worker *c, const Warp *w, u32 slot, u32 m) {
     clear_suspect(c, w, slot, m);
 }
 
-/* An instruction that a warp executes while some of its registers hold what nobody wrote. A copy of one
+/* An instruction that a warp executes while some of its registers have unwritten values. A copy of one
  * is as much. */
 void check_use(Worker *c, const Warp *w, const Ins *i, u32 m) {
     const Suspect *moved = handler_of(i->op) == op_MOV ? suspect_at(c, w, i->s[0]) : NULL;

@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-enum { BY_ATOMICS = 0xffffffffu }; /* Owner.writer: atomic operations, which race with nobody */
+enum { BY_ATOMICS = 0xffffffffu }; /* Owner.writer: atomic operations, which race with no access */
 
 /* An access of another block: its warp, the phase of that, and the block's fences before it. */
 typedef struct { u32 warp, stamp, fences; } Event;

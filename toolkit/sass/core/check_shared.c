@@ -108,7 +108,7 @@ static void suspect_row(const Worker *c, const Warp *w, const Ins *i, int lane, 
         suspect(c, w, slot, (int)holder_of(row, at / HALF_BYTES, i->flags & TRANSPOSED), read);
 }
 
-/* A lane reads what nobody has written. To load it harms nobody, as code does that fetches ahead and
+/* A lane reads unwritten memory. To load it is harmless, as code does that fetches ahead and
  * finds itself at its end: it is told where it is used. `first` is the first cell of the access. */
 static void note_unwritten_read(Worker *c, const Warp *w, int lane, u32 first, u32 cell, u32 width) {
     Checker *k = c->checker;
@@ -236,7 +236,7 @@ void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 ad
             const u32 offset = cell * k->grain - (u32)address;
             const int together = written->pc == c->pc && written->step == w->steps &&
                                  written->thread / LANES == w->index;
-            /* who writes what is there already changes nothing, whoever comes first */
+            /* a write of the value that is there already changes nothing, in either order */
             const int alike = x && written->epoch < BY_COPY &&
                 stored(k, x, lane, offset) ==
                     (together ? stored(k, x, written->thread % LANES, offset)
@@ -284,7 +284,7 @@ note_reads_of(Checker *k, const Warp *w, const u32 *cells, u32 m, u32 count, u32
     }
 }
 
-/* The lanes whose reads are left to look at. */
+/* The lanes whose reads are not examined yet. */
 static u32 check_common_reads(Worker *c, const Warp *w, const u64 *a, const Extent *e, u32 m, u32 width) {
     Checker *k = c->checker;
     u32 cells[LANES];

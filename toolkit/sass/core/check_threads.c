@@ -65,7 +65,7 @@ static void check_epoch(Worker *c) {
     if (k->has_gates) share_gates(c);
 }
 
-/* A new block: nobody knows of an mbarrier, and no copy of the last one is there any more. */
+/* A new block: it has no mbarrier yet, and no copy of the last block is left. */
 static void forget_gates(Checker *k) {
     for (u32 n = 0; n < k->threads; n++)
         memset(clock_of(k, n) + k->threads, 0, 2 * MOST_MBARRIERS * sizeof(u32));
@@ -175,7 +175,7 @@ static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
     if (first && others) report_absent(c, w, first, others);
 }
 
-/* A barrier opens; those who wait there still do. */
+/* A barrier opens; its waiting threads still wait. */
 void check_opening(Worker *c, u32 number, u32 expected) {
     Checker *k = c->checker;
     share_waits(k);

@@ -231,7 +231,7 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         if (c->checker) check_meeting(c, w, masks, m);
         FOR_LANES united |= m >> l & 1 ? masks[l] : 0;
         if (alike == m) wanted = united;
-        /* lanes with masks of their own wait apart, unless all whom any of them wants are here */
+        /* lanes with masks of their own wait apart, unless all lanes that any of them names are here */
         else if (i->flags & WARPSYNC_APART || united & w->alive & ~m) {
             split(w, m & ~alike, c->pc);
             last_put_aside(w)->again = 1;

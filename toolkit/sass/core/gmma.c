@@ -365,7 +365,7 @@ OPERATION(REGISTERS_GIVE) {
     core->phases++;
 }
 
-/* pd[0]: there were as many, which hardware asks again and again: here the warp waits for them. */
+/* pd[0]: so many were made. Hardware polls for them; here the warp waits for them. */
 OPERATION(REGISTERS_TAKE) {
     if (!is_whole_group(core, w, m)) return;
     const i32 wanted = (i32)i->aux - (i32)registers_of(core, w);

@@ -24,7 +24,7 @@ enum {
     GMMA_SATURATES = 32,
     GMMA_COMMITS = 64,    /* the products so far are a group */
     GMMA_EMPTY = 128,     /* it multiplies nothing */
-    GMMA_NO_VALUES = 256  /* nobody asks for the sums: they are not computed */
+    GMMA_NO_VALUES = 256  /* the sums are not needed: they are not computed */
 };
 
 /* Ins.aux of GMMA: the type of elements of A, of B from bit 4 on, and of the sums from bit 8 on. */

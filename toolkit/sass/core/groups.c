@@ -67,9 +67,9 @@ static void count_again(Worker *c, const Group *g) {
     c->count[g->pc - 1].reissued_threads += popcount(g->mask);
 }
 
-/* `left` says that lanes which left the barrier, or the kernel, open it: who waits then executes
- * its BSYNC once more, as hardware counts it. So do all who join a group that was woken. Whether
- * they did. */
+/* `left`: lanes that left the barrier, or the kernel, open it. Waiting lanes then execute their
+ * BSYNC once more, as hardware counts it, and so do all lanes that join a woken group. True if any
+ * lane did. */
 int join(Worker *c, Warp *w, u32 state, int left) {
     int counted = 0;
     for (u32 first = 0; first < w->groups; first++) {

@@ -87,7 +87,7 @@ static inline u32 bits_of(const u32 *truth) {
         bits_of(truth_);                                    \
     })
 
-/* Predicate k that the instruction reads, and writes: a value that nobody wants is not computed. */
+/* Predicate k that the instruction reads, and writes: a value that is not needed is not computed. */
 #define READ_PREDICATE(k) predicate(w, i->ps[k])
 #define WRITE_PREDICATE(k, value)                                                 \
     do {                                                                          \

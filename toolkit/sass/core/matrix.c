@@ -56,7 +56,7 @@ void load_matrices(Worker *c, Warp *w, const Ins *i, u32 rows) {
     if (!find_rows(c, w, i, rows, 0, at)) return;
     const u32 bits = widened_bits(i);
     if (!bits) check_written(c, w, i, at, rows, rows);
-    else FOR_LANES_OF(rows) { /* nobody needs to write padding */
+    else FOR_LANES_OF(rows) { /* padding may stay unwritten */
         check_bytes(c, w, i, (int)l, c->block, (u32)(at[l] - c->block->shared), bits * ROW_BYTES / 8);
     }
     u32 *const d = DESTINATION;

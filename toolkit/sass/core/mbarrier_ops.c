@@ -104,8 +104,8 @@ OPERATION(MBARRIER_ARRIVE) {
     FOR_LANES_OF(m) put64(d, l, before[l]);
 }
 
-/* SYNCS.PHASECHK: whether the phase is over whose parity stands in bit 31 of s[2]. MBARRIER_TRYWAIT
- * waits for that; it is not asked again and again as on hardware, where it depends on time. */
+/* SYNCS.PHASECHK: true if the phase with the parity in bit 31 of s[2] is over. MBARRIER_TRYWAIT
+ * waits for that here; hardware polls, as often as time allows. */
 OPERATION(MBARRIER_CHECK) {
     Group *g = current(w);
     const u32 *parity = RAW(2);
@@ -153,5 +153,5 @@ OPERATION(MBARRIER_COUNT) {
         put64(d, l, before);
     }
     if (is_followed(core)) check_arrived(core, w);
-    w->ends_slice = 1; /* who polls then finds the others there */
+    w->ends_slice = 1; /* a warp that polls then finds that the others arrived */
 }

@@ -34,7 +34,7 @@ enum { MMA_A_BYTE = 0, MMA_A_LANES = 2, MMA_B_BYTE = 3, MMA_B_LANE = 5 };
 
 static inline u32 mma_field(const Ins *i, u32 shift) { return (u32)(i->imm >> shift) & 0xff; }
 
-/* Ins.flags, but of MMA_DOUBLE: nobody asks for the sums, they are not computed. */
+/* Ins.flags, but of MMA_DOUBLE: the sums are not needed, and not computed. */
 enum { MMA_NO_VALUES = 256 };
 
 int is_mma(const Ins *i);

@@ -25,7 +25,7 @@ typedef struct { i64 c[3], low, high, parts; } Affine;
 
 enum { FRACTION_BITS = 16 };   /* of the coefficients of `Affine` */
 enum { MOST_PERIOD_BITS = 6 }; /* logarithm of the largest period */
-enum { MOST_AFFINE = 2048 };   /* affine functions that are told apart */
+enum { MOST_AFFINE = 2048 };   /* affine functions that are distinguished */
 
 /* Dependence of an instruction in other blocks: BLOCK_INDEX or DATA if the branch, the guard or an address
  * depends on it, SAME if it does not. `parted`: the same if the addresses of lanes are shifted by different

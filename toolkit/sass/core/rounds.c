@@ -145,7 +145,7 @@ int in_vain(Worker *c) {
     return 0;
 }
 
-/* Whoever waits for a barrier in shared memory is told that its time is over, once for each change. */
+/* A warp that waits for a barrier in shared memory is woken at its time limit, once for each change. */
 int expire(Worker *c) {
     int any = 0;
     if (c->expired_at == c->changes) return 0;

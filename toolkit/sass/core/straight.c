@@ -40,7 +40,7 @@ void run_straight(Worker *c, const Warp *w, u32 pc, u32 n) {
     if (c->stream) stream_run(c->stream, pc, n);
 }
 
-/* Count what was made since, for who keeps a block that has ended. */
+/* Add the straight runs since the last call to the counts of `keeper`, when a block has ended. */
 void count_straight(Worker *keeper, u32 length) {
     i64 executed = 0;
     for (u32 pc = 0; pc < length; pc++) {

@@ -98,7 +98,7 @@ static void allocate_block(Worker *c, const Warp *w, const Ins *i, int lane) {
     for (u64 at = address; at < address + bytes; at += PAGE) {
         const u64 left = address + bytes - at;
         u8 *host = host_of(all, at, at + (left < PAGE ? left : PAGE), 1);
-        memset(host, POISON_BYTE, left < PAGE ? left : PAGE); /* NaN, so that nobody profits from zeros */
+        memset(host, POISON_BYTE, left < PAGE ? left : PAGE); /* NaN, so that no kernel relies on zeros */
     }
     if (c->checks) forget_bytes(c, all, address, bytes);
     c->changes++;
