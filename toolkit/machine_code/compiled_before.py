@@ -1,4 +1,7 @@
-"""What the cache tells of the compiler, so that a command need not start a process to ask it."""
+"""Answers of the compiler and marks of compiled sources in the cache.
+
+With them a command that compiles nothing starts no process.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class AboutCompiler(NamedTuple):
 
 
 def about_compiler() -> AboutCompiler:
-    """What NVRTC says of itself, from the cache while the same packages are installed.
+    """NVRTC's version and capabilities, from the cache while the same packages are installed.
 
     Raises as `compiler_process.about_compiler`.
     """
@@ -43,7 +46,7 @@ def about_compiler() -> AboutCompiler:
 
 
 def _entry() -> str | None:
-    """Name in the cache of what NVRTC says. None if its library or bindings are of no wheel."""
+    """Name of its entry in the cache. None if its library or bindings are of no wheel."""
     with suppress(metadata.PackageNotFoundError, OSError):
         bindings = metadata.version("cuda-bindings")
         for path in files_of_wheel("nvidia-cuda-nvrtc", *NVRTC):

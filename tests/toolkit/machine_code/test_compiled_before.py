@@ -1,4 +1,4 @@
-"""What the cache tells of the compiler: a command that compiles nothing starts no process."""
+"""A command that compiles nothing starts no process."""
 
 import os
 import sys
