@@ -135,9 +135,12 @@ def _key(entry):
 
 
 def _listed(folder, stored=()):
-    """`stored` entries and those of all workers, without duplicates, by architecture."""
+    """`stored` entries and those of all workers, without duplicates, by architecture.
+
+    Stored entries of a file that is gone are left out.
+    """
     names = {text: name for name, text in _texts().items()}
-    found = {_key(entry): entry for entry in stored}
+    found = {_key(entry): entry for entry in stored if (ROOT / entry["test"]).exists()}
     for path in sorted(Path(folder).glob("*.json")):
         for entry in json.loads(path.read_text("utf-8")):
             text = entry.pop("source")

@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 from tests import ahead, sampling
@@ -97,8 +98,13 @@ def pytest_xdist_auto_num_workers(config):
     return min(available_cores(), MOST_PROCESSES)
 
 
-def file_of(item):
-    return item.path.relative_to(item.config.rootpath).as_posix()
+def files_of(session):
+    """File of each test, below the root of the repository."""
+    root = session.config.rootpath
+    files = {
+        path: path.relative_to(root).as_posix() for path in {one.path for one in session.items}
+    }
+    return [files[item.path] for item in session.items]
 
 
 @pytest.hookimpl(tryfirst=True)  # no worker is given tests before all are done
@@ -109,7 +115,7 @@ def pytest_collection_finish(session):
     if folder := session.config.option.record_ahead:
         session.config.pluginmanager.register(Recording(folder))
     elif not any(is_asked_for(name, session.config) for name in NEEDS):  # a GPU runs nvcc's code
-        ahead.compile_ahead(map(file_of, session.items))
+        ahead.compile_ahead(files_of(session))
 
 
 class Recording:
@@ -118,11 +124,27 @@ class Recording:
     def __init__(self, folder):
         self._recorder = ahead.Recorder(folder)
 
-    def pytest_runtest_logstart(self, location):
-        self._recorder.test_file = location[0]
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        self._recorder.test_file = item.location[0]
 
     def pytest_sessionfinish(self):
         self._recorder.write()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Run a test in a worker, which tells how it ended and what went wrong around it.
+
+    Six messages for each test, most of them of setups that passed, cost a millisecond. Those who
+    ask for the slowest setups (`--durations`) get them all.
+    """
+    if not hasattr(item.config, "workerinput") or item.config.option.durations is not None:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

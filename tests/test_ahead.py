@@ -10,6 +10,7 @@ from tests import ahead
 from toolkit.machine_code import compile as compiler
 from toolkit.machine_code import disassemble as disassembly
 from toolkit.machine_code.compile import compile_cubin
+from validation import ROOT
 
 OPTIONS = ["--gpu-architecture=sm_90", "-lineinfo"]
 
@@ -116,14 +117,20 @@ def test_the_list_names_sources_of_the_repository_and_leaves_out_duplicates(tmp_
 
 
 def test_what_is_added_stands_beside_what_was_listed(tmp_path, listed, monkeypatch, capsys):
-    listed(entry("a"), entry("b", "tests/test_b.py"))
+    here, gone = "tests/test_ahead.py", "tests/test_gone.py"
+    listed(entry("a", here), entry("b", here), entry("c", gone), entry("d", gone))
     recorded = tmp_path / "recorded"
     recorded.mkdir()
     (recorded / "gw0.json").write_text(json.dumps([entry("a"), entry("c")]))
     monkeypatch.setattr("sys.argv", ["tests.ahead", str(recorded), "--add"])
     ahead.main()
-    assert ahead._stored() == [entry("a"), entry("c"), entry("b", "tests/test_b.py")]
+    assert ahead._stored() == [entry("c"), entry("a", here), entry("b", here)]
     assert capsys.readouterr().out.startswith("3 kernels in ")
+
+
+def test_every_listed_file_of_tests_exists():
+    """After a file is renamed, its kernels would be compiled and disassembled one by one again."""
+    assert {one["test"] for one in ahead._stored() if not (ROOT / one["test"]).exists()} == set()
 
 
 def test_a_folder_without_recordings_leaves_the_list_as_it_is(tmp_path, listed, monkeypatch):

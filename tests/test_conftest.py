@@ -32,6 +32,7 @@ def test_nothing_else_is_kept():
     }
     assert keeping == {
         "toolkit/machine_code/compile.py",
+        "toolkit/machine_code/compiled_before.py",
         "toolkit/machine_code/device_linker.py",
         "toolkit/execution/prediction_cache.py",
         "toolkit/machine_code/disassemble.py",

@@ -61,9 +61,7 @@ def main() -> None:
 
         set_up_memory()
         if COMPILING.intersection(sys.argv[1:2]) and "--watch" not in sys.argv:
-            from toolkit.machine_code.compiler_process import start_compiler
-
-            start_compiler()  # it is ready when the options are read
+            _start_compiler()
         main = _command_line()
         sys.unraisablehook = _unraisable
         _handle(_interrupt, "SIGINT")
@@ -76,6 +74,15 @@ def main() -> None:
         if _interrupts:
             _leave(sys.exc_info()[1])
         gc.freeze()  # the process ends: no cycle needs to be found
+
+
+def _start_compiler() -> None:
+    """Start the compiler, so that it is ready when the options are read, if it may be needed."""
+    from toolkit.machine_code.compiled_before import was_compiled
+    from toolkit.machine_code.compiler_process import start_compiler
+
+    if not was_compiled(sys.argv[2:]):
+        start_compiler()
 
 
 def _command_line() -> Callable[[], None]:

@@ -113,32 +113,40 @@ def code(*rows):
 
 def streams(blocks):
     """Streams of the warps of some blocks, from the steps of each warp."""
-    steps = []
-    lines = []
-    first_step, first_line, first_warp = [], [], [0]
-    for block in blocks:
-        for warp in block:
-            first_step.append(len(steps))
-            first_line.append(len(lines))
-            for step in warp:
-                pc, clocks, flags, touched = _complete(step)
-                more, count = divmod(len(touched), 256)  # bulk copies may have more words
-                steps.append((pc, clocks or more, count, flags))
-                lines += [number << 4 | sectors for number, sectors in touched]
-        first_warp.append(len(first_step))
+    warps = [warp for block in blocks for warp in block]
+    distinct = {id(warp): warp for warp in warps}  # one list often stands for several warps
+    made = {key: _of_warp(warp) for key, warp in distinct.items()}
+    steps, lines = zip(*(made[id(warp)] for warp in warps), strict=True)
     return Streams(
-        steps=np.array(steps, dtype=STEP),
-        lines=np.array(lines, dtype=np.uint64),
-        first_step=np.array(first_step, dtype=np.uint64),
-        first_line=np.array(first_line, dtype=np.uint64),
-        first_warp=np.array(first_warp, dtype=np.int64),
+        steps=np.concatenate(steps),
+        lines=np.concatenate(lines),
+        first_step=_firsts(steps)[:-1].astype(np.uint64),
+        first_line=_firsts(lines)[:-1].astype(np.uint64),
+        first_warp=_firsts(blocks),
     )
 
 
+def _firsts(parts):
+    """Where each of some parts begins that follow each other, and where the last one ends."""
+    return np.cumsum([0, *map(len, parts)])
+
+
+def _of_warp(warp):
+    """Steps and lines of one warp."""
+    steps, lines = [], []
+    for step in warp:
+        if isinstance(step, int):
+            steps.append((step, 0, 0, 0))
+            continue
+        pc, clocks, flags, touched = _complete(step)
+        more, count = divmod(len(touched), 256)  # bulk copies may have more words
+        steps.append((pc, clocks or more, count, flags))
+        lines += [number << 4 | sectors for number, sectors in touched]
+    return np.array(steps, dtype=STEP), np.array(lines, dtype=np.uint64)
+
+
 def _complete(step):
-    given = step if isinstance(step, tuple) else (step,)
-    pc, clocks, flags, lines = (*given, *(0, 0, ())[len(given) - 1 :])
-    return pc, clocks, flags, lines
+    return (*step, *(0, 0, ())[len(step) - 1 :])
 
 
 def ran(table, *warps, blocks=None, jobs=None, **machine):

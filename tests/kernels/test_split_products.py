@@ -14,7 +14,7 @@ from tests.refusals import refusal
 from tests.sampling import exhaustive
 from toolkit.execution.path_time import arguments_of
 from toolkit.execution.sanitizer import check
-from validation.products.simulated import simulate_plan
+from validation.products.simulated import compiled, simulate_plan
 
 SMS = 4
 H200 = find_device("h200")
@@ -47,7 +47,7 @@ class Case:
 
     def run(self, tile, shares=None):
         plan = split(self.product, tile, SMS, shares)
-        found = simulate_plan(plan, self.product, self.buffers, "sm_90a")
+        found = simulate_plan(plan, self.product, self.buffers)
         zeroed = found["workspace"].view(np.int32)[: plan.zeroed_bytes // 4]
         assert not zeroed.any()
         c = found["C"].reshape(self.c.shape)
@@ -215,7 +215,7 @@ def test_samples_say_how_many_terms_carry_a_sum(change, terms):
     case = of_small(*change(*normal(*SMALL)))
     plan = split(case.product, NARROW, SMS)
     passes = replace(plan, launches=plan.launches[:2])
-    found = simulate_plan(passes, case.product, case.buffers, "sm_90a")
+    found = simulate_plan(passes, case.product, case.buffers)
     m, n, _ = SMALL
     assert found["workspace"].view(np.int32)[plan.zeroed_bytes // 4 + m + n] == terms
 
@@ -289,14 +289,11 @@ def test_check_finds_nothing(tile, sizes, shares):
     buffers = case.buffers | {"workspace": np.zeros(size, np.float32)}
     for launch in plan.launches:
         found = check(
-            launch.source,
-            launch.entry,
+            compiled(launch),
             grid=launch.grid,
             block=launch.block,
             dynamic_shared_bytes=launch.dynamic_shared_bytes,
             arguments=arguments_of(launch, case.product, buffers),
-            arch="sm_90a",
-            defines=launch.defines,
         )
         assert (launch.entry, found.findings) == (launch.entry, ())
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from toolkit.machine_code.kernel_source import compile_kernel
+from tests.cubins import kernel_of
 from validation import ROOT, recordings
 from validation.public_launches import draw, predict
 from validation.public_launches.draw import drawn_third
@@ -22,11 +22,13 @@ from validation.public_launches.listed import (
 )
 from validation.public_launches.shown_rows import SHORT_BYTES, Row, rows_of
 
-SOURCE = """
+HEAD = """
 #include <cuda_fp16.h>
 __constant__ float table[64];
-extern "C" __global__ void k(float *out, const float *in, const int *where, double *wide,
-                             __half2 *halves, unsigned char *bytes, int n) {
+"""
+KERNEL = """
+extern "C" __global__ void kNUMBER(float *out, const float *in, const int *where, double *wide,
+                                   __half2 *halves, unsigned char *bytes, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     BODY
 }
@@ -60,10 +62,14 @@ SWAPS = """
     __syncthreads();
     out[i] = sum;
 """
+EVERY = [*BODIES, TREE, SWAPS]
+SOURCE = HEAD + "".join(
+    KERNEL.replace("NUMBER", str(number)).replace("BODY", body) for number, body in enumerate(EVERY)
+)
 
 
 def shown(body, *, grid=(64, 1, 1), block=(256, 1, 1), size=SHORT_BYTES):
-    code = compile_kernel(SOURCE.replace("BODY", body), target="sm_90").instructions
+    code = kernel_of(SOURCE, f"k{EVERY.index(body)}").instructions
     return rows_of(code, grid, block, size)
 
 

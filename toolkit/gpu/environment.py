@@ -10,6 +10,7 @@ import platform
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,7 @@ def _text(value: str | bytes | None) -> str | None:
     return value.decode() if isinstance(value, bytes) else value  # bytes before version 11.5
 
 
+@cache
 def _version(distribution: str) -> str | None:
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(distribution)

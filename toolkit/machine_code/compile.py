@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -42,7 +42,8 @@ from toolkit.machine_code import (
 from toolkit.machine_code import (
     remarks as _remarks,
 )
-from toolkit.machine_code.compiler_process import CompilerAnswer, about_compiler, compile_apart
+from toolkit.machine_code.compiled_before import about_compiler, note_compiled
+from toolkit.machine_code.compiler_process import CompilerAnswer, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from toolkit.machine_code.device_side import (
     ALL_ON_DEVICE,
@@ -70,7 +71,7 @@ from toolkit.machine_code.kernel_names import (
 )
 from toolkit.machine_code.left_out import LeftOut
 from toolkit.machine_code.nvcc import compile_with_nvcc, nvcc_version
-from toolkit.machine_code.remarks import remarks
+from toolkit.machine_code.remarks import about_kernel, remarks
 from toolkit.machine_code.source_items import namespaces_of
 from toolkit.store.cache import cached, digest_of_files, keep
 from toolkit.store.watched_files import folders_of
@@ -136,7 +137,7 @@ def compile_cubin(
         symbols = cubin_file(image).kernels
         found = read_kernel(image, symbol_of(kernel, symbols, name, source), kernel)
         resources = replace(found.resources, architecture=arch, compiler=nvcc_version())
-        notes = (*found.notes, *_about_kernel(remarks(log), found.symbol))
+        notes = (*found.notes, *about_kernel(remarks(log), found.symbol))
         return replace(found, resources=resources, notes=notes)
     request = _Request(
         source=source,
@@ -156,6 +157,8 @@ def compile_cubin(
         made = _compiled(request)
     else:
         made, left_out = _compiled_or_cut(request, folder, folders_of(options))
+    if request.cacheable:
+        note_compiled(source)
     try:
         found = read_kernel(made.image, made.symbol, kernel)
     except KeyError:
@@ -166,16 +169,8 @@ def compile_cubin(
             "names an architecture"
         )
     resources = replace(found.resources, architecture=arch, compiler=request.compiler)
-    notes = (*found.notes, *_about_kernel(made.remarks, found.symbol))
+    notes = (*found.notes, *about_kernel(made.remarks, found.symbol))
     return replace(found, resources=resources, left_out=left_out, notes=notes)
-
-
-def _about_kernel(said: Iterable[str], symbol: str) -> Iterator[str]:
-    """The remarks that are about one kernel, or that name none."""
-    for remark in said:
-        named = re.search(r"function '(\S+)'", remark)
-        if named is None or named[1] == symbol:
-            yield remark
 
 
 def chosen_compiler(options: Sequence[str]) -> tuple[Compiler, list[str]]:
@@ -197,6 +192,7 @@ def supported_architectures() -> list[int]:
     return list(_about()[1])
 
 
+@cache
 def compiler_version() -> str:
     """The compiler's name and version, with the wheel's patch number where it is from there."""
     (major, minor), _ = _about()

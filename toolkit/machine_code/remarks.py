@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _REMARK = re.compile(r"^ptxas info *: *\((?P<code>C75\d\d)\) (?P<text>.+)$", re.MULTILINE)
 _PLACE = re.compile(r"in around line (?P<line>\d+)(?: of \S+)? by compiler")
@@ -29,6 +29,14 @@ def remarks(log: str, ptx: str = "") -> Iterator[str]:
             said = _PLACE.sub(f"{where}by the compiler", said)
         found.append(f"ptxas ({match['code']}): {said}")
     yield from dict.fromkeys(found)
+
+
+def about_kernel(said: Iterable[str], symbol: str) -> Iterator[str]:
+    """The remarks that are about one kernel, or that name none."""
+    for remark in said:
+        named = re.search(r"function '(\S+)'", remark)
+        if named is None or named[1] == symbol:
+            yield remark
 
 
 def _source_line(ptx: str, number: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -45,41 +46,76 @@ def instruction_counts(
 ) -> tuple[InstructionCounts, ...]:
     """The counts of each instruction, or of those in `rows`, beside its text and source line."""
     instructions = translated.kernel.instructions
-    chosen = range(len(instructions)) if rows is None else rows
-    columns = {name: counts[name].tolist() for name in COUNT.names or ()}
-    return tuple(
-        InstructionCounts(
-            address=instruction.address,
-            opcode=instruction.opcode,
-            text=instruction.text,
-            file=instruction.source.file if instruction.source else None,
-            line=instruction.source.line if instruction.source else None,
-            callers=instruction.source.callers if instruction.source else (),
-            **_access(instruction),
-            **{name: column[k] for name, column in columns.items()},
-        )
-        for k, instruction in ((k, instructions[k]) for k in chosen)
+    chosen = list(range(len(instructions))) if rows is None else list(rows)
+    if not chosen:
+        return ()
+    named = zip(*(_named(instructions[k]) for k in chosen), strict=True)
+    columns: dict[str, Sequence[Any]] = dict(zip(_NAMED, named, strict=True))
+    columns |= {name: counts[name][chosen].tolist() for name in COUNT.names or ()}
+    return tuple(map(_with_values, zip(*(columns[name] for name in _FIELDS), strict=True)))
+
+
+_FIELDS = tuple(one.name for one in fields(InstructionCounts))
+_SETTERS = [getattr(InstructionCounts, name).__set__ for name in _FIELDS]
+
+
+def _with_values(values: Iterable[Any]) -> InstructionCounts:
+    """Counts with the values of `_FIELDS`, made in a third of the time of a frozen dataclass."""
+    made = object.__new__(InstructionCounts)
+    for put, value in zip(_SETTERS, values, strict=True):
+        put(made, value)
+    return made
+
+
+# Fields of `InstructionCounts` that do not depend on a launch.
+_NAMED = (
+    *("address", "opcode", "text", "file", "line", "callers"),
+    *("space", "action", "bytes_per_lane"),
+)
+
+
+def _named(instruction: Instruction) -> tuple[Any, ...]:
+    """Values of `_NAMED`."""
+    source, access = instruction.source, _access(instruction)
+    return (
+        instruction.address,
+        instruction.opcode,
+        instruction.text,
+        source.file if source else None,
+        source.line if source else None,
+        source.callers if source else (),
+        access.space,
+        access.action,
+        access.bytes_per_lane,
     )
 
 
-def _access(instruction: Instruction) -> dict[str, Any]:
+class _Access(NamedTuple):
+    """Memory that an instruction accesses, as the fields of `InstructionCounts` say it."""
+
+    space: MemorySpace | None = None
+    action: MemoryAction | None = None
+    bytes_per_lane: int = 0
+
+
+def _access(instruction: Instruction) -> _Access:
     access = _ACCESSES.get(instruction.opcode)
     if access is None:
-        return {}
+        return _Access()
     space, action = access
     if action.startswith("bulk"):
         return _bulk_access(instruction, action)
-    return {"space": space, "action": action, "bytes_per_lane": width(instruction)}
+    return _Access(space, action, width(instruction))
 
 
-def _bulk_access(instruction: Instruction, action: MemoryAction) -> dict[str, Any]:
+def _bulk_access(instruction: Instruction, action: MemoryAction) -> _Access:
     if instruction.opcode.startswith("UBLK"):
         where = direction(instruction)
         if where == "BULK_SHARED":
-            return {}
+            return _Access()
         if where == "BULK_STORE" and action == "bulk load":
             action = "bulk store"
-    return {"space": "global", "action": action}
+    return _Access("global", action)
 
 
 def loop_bytes(instructions: Iterable[InstructionCounts]) -> int:

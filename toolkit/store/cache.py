@@ -96,10 +96,18 @@ def digest_of_folders(root: Path, folders: Iterable[str]) -> str:
     Sources of kernels are left out: their machine code is part of what is kept.
     """
     digest = sha256()
-    for folder in folders:
-        for path in sorted((root / folder).rglob("*"), key=str):
-            if path.suffix not in (".cu", ".cuh", ".pyc") and path.is_file():
-                content = path.read_bytes()
-                digest.update(f"{path.relative_to(root)} {len(content)}\n".encode())
-                digest.update(content)
+    for path in sorted(path for folder in folders for path in _paths_below(str(root / folder))):
+        with open(path, "rb") as file:  # noqa: PTH123 (Path takes three times as long here)
+            content = file.read()
+        digest.update(f"{path.removeprefix(str(root))} {len(content)}\n".encode())
+        digest.update(content)
     return digest.hexdigest()
+
+
+def _paths_below(folder: str) -> Iterator[str]:
+    """Paths of the files in a folder and its folders, without sources of kernels and bytecode."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)  # noqa: PTH118 (as above)
+            if not name.endswith((".cu", ".cuh", ".pyc")) and os.path.isfile(path):  # noqa: PTH113
+                yield path

@@ -14,12 +14,26 @@ from kernels.product import Product
 from toolkit.execution.path_time import arguments_of
 from toolkit.execution.simulate import simulate
 from toolkit.launch.tensor_map import TensorMap
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import compile_kernel
 
 Floats = NDArray[np.float32]
 
 
+def compiled(launch: PathLaunch) -> Kernel:
+    """Machine code of a launch, as `matmul` compiles it for an H200."""
+    return compile_kernel(
+        launch.source,
+        launch.entry,
+        target="sm_90",
+        name=launch.file,
+        defines=dict(launch.defines),
+        options=(),
+    )
+
+
 def simulate_plan(
-    plan: Plan, product: Product, operands: Mapping[str, Floats], arch: str = "sm_90"
+    plan: Plan, product: Product, operands: Mapping[str, Floats]
 ) -> dict[str, Floats]:
     """The buffers "A", "B", "C" and "workspace" after all launches of a plan.
 
@@ -32,21 +46,18 @@ def simulate_plan(
         buffers["workspace"] = np.full(size, np.nan, np.float32)
         buffers["workspace"][: plan.zeroed_bytes // FLOAT_BYTES] = 0
     for launch in plan.launches:
-        _run(launch, product, buffers, arch)
+        _run(launch, product, buffers)
     return buffers
 
 
-def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats], arch: str) -> None:
+def _run(launch: PathLaunch, product: Product, buffers: dict[str, Floats]) -> None:
     arguments = arguments_of(launch, product, buffers)
     execution = simulate(
-        launch.source,
-        launch.entry,
+        compiled(launch),
         grid=launch.grid,
         block=launch.block,
         dynamic_shared_bytes=launch.dynamic_shared_bytes,
         arguments=arguments,
-        arch=arch,
-        defines=launch.defines,
         blocks="all",
         predict=False,
     )

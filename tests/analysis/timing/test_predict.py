@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from threading import Timer
 
@@ -83,18 +84,17 @@ def modelled_sm(asked, device=H200):
     return ModelledSm(work=asked, device=device, constants=constants_for("sm_90"))
 
 
+@cache
+def two_blocks(k):
+    return streams([[warp(b, w, k) for w in range(WARPS)] for b in range(2)])
+
+
 def work(*, k=512, samples=(64, 128), **changes):
     blocks = changes.get("blocks", 2000)
     read = blocks * WARPS * k // DEPTH * 128.0
     facts = {
         "code": CODE,
-        "sample": sample_of(
-            {
-                at: streams([[warp(b, w, at) for w in range(WARPS)] for b in range(2)])
-                for at in samples
-            },
-            k,
-        ),
+        "sample": sample_of({at: two_blocks(at) for at in samples}, k),
         "blocks": blocks,
         "blocks_per_sm": 4,
         "shared_bytes_per_block": 1 << 14,

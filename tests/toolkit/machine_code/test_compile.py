@@ -195,6 +195,7 @@ def another_nvrtc(tmp_path, monkeypatch):
         (folder / "nvrtc.py").write_text(source, encoding="utf-8")
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.setattr(compiler_process, "_idle", {})
+        monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path / "cache"))
         compilation._about.cache_clear()
 
     yield put
@@ -343,9 +344,8 @@ def test_two_processes_may_compile_the_same_kernel_at_once(empty_cache):
 
     with ThreadPoolExecutor() as pool:
         assert set(pool.map(run, range(2))) == {"32\n"}
-    assert [path.suffix for path in empty_cache.iterdir()] == [
-        ".cubin"
-    ]  # no temporary file is left
+    kept = sorted(path.suffix for path in empty_cache.iterdir())
+    assert kept == [".compiled", ".cubin", ".nvrtc"]  # no temporary file is left
 
 
 def test_importing_the_module_loads_no_heavy_package():

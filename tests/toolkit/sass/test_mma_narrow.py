@@ -5,6 +5,7 @@ fractions; it lacks E3M2 and E2M3, which are assumed to be as E2M1.
 """
 
 from fractions import Fraction
+from functools import cache
 from math import inf, isfinite, isnan, nan
 
 import numpy as np
@@ -41,6 +42,7 @@ INFINITE = ("f32", "f16", "e5m2")
 TILES = 4
 
 
+@cache
 def number(bits, kind):
     """Exponent and value of an element: a Fraction, inf or nan."""
     exponent_bits, fraction_bits, bias = FORMATS[kind]
@@ -56,6 +58,7 @@ def number(bits, kind):
     return exponent, sign * significand * Fraction(2) ** exponent
 
 
+@cache
 def scale(byte, kind):
     """Exponent and value of a scale."""
     if kind == "ue8m0":
@@ -106,16 +109,22 @@ def times(x, y):
     return nan if isnan(x) or isnan(y) or not x or not y else float(np.sign(x) * np.sign(y)) * inf
 
 
+@cache
+def product_of_elements(x, of_x, y, of_y):
+    """Exponent and value of the product of two elements."""
+    (exponent_x, value_x), (exponent_y, value_y) = number(x, of_x), number(y, of_y)
+    return exponent_x + exponent_y, times(value_x, value_y)
+
+
 def by_bytes(form, a, b, c, scales):
     """An element of QMMA: 32 products and C are the terms; what is zero does not count."""
     factors = [scale(int(x[0]), form.scales.kind) for x in scales] if form.scales else []
     terms = [number(int(c), form.sums)]
     for x, y in zip(a, b, strict=True):
-        given = [number(int(x), form.a), number(int(y), form.b), *factors]
-        value = given[0][1]
-        for _, factor in given[1:]:
-            value = times(value, factor)
-        terms.append((sum(exponent for exponent, _ in given), value))
+        exponent, value = product_of_elements(int(x), form.a, int(y), form.b)
+        for of_factor, factor in factors:
+            exponent, value = exponent + of_factor, times(value, factor)
+        terms.append((exponent, value))
     found = special([value for _, value in terms], form.sums)
     return sum_of([one for one in terms if one[1]], 25, form.sums) if found is None else found
 
@@ -126,7 +135,7 @@ def by_fours(form, a, b, c, scales):
     block = 64 // form.scales.count
     for first in range(0, 64, 16):
         total = sum(
-            number(int(x), "e2m1")[1] * number(int(y), "e2m1")[1]
+            product_of_elements(int(x), "e2m1", int(y), "e2m1")[1]
             for x, y in zip(a[first : first + 16], b[first : first + 16], strict=True)
         )
         of_a, of_b = (scale(int(x[first // block]), form.scales.kind) for x in scales)

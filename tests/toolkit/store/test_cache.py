@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from toolkit.store import cache
-from toolkit.store.cache import cache_directory, cached, digest_of_files, keep
+from toolkit.store.cache import (
+    cache_directory,
+    cached,
+    digest_of_files,
+    digest_of_folders,
+    keep,
+)
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -103,3 +109,25 @@ def test_the_cache_is_in_the_users_cache_directory(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/u")
     assert cache_directory() == Path("/home/u/.cache/gemm-ladder")
+
+
+def test_a_digest_of_folders_is_that_of_names_and_contents(tmp_path):
+    (tmp_path / "one" / "deep").mkdir(parents=True)
+    (tmp_path / "two").mkdir()
+    for name in ("one/a.py", "one/deep/b.toml", "two/c.py", "one/k.cu", "one/a.pyc"):
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    (tmp_path / "one" / ".#lock").symlink_to("nowhere")  # what an editor leaves
+
+    def digest(*folders):
+        return digest_of_folders(tmp_path, folders)
+
+    both = digest("one", "two")
+    assert both == digest("one", "two") != digest("one")
+    (tmp_path / "one" / "k.cu").write_text("other", encoding="utf-8")
+    (tmp_path / "one" / "a.pyc").write_text("other", encoding="utf-8")
+    assert digest("one", "two") == both
+    (tmp_path / "one" / "deep" / "b.toml").write_text("other", encoding="utf-8")
+    changed = digest("one", "two")
+    assert changed != both
+    (tmp_path / "one" / "deep" / "b.toml").rename(tmp_path / "one" / "b.toml")
+    assert digest("one", "two") not in (both, changed)
