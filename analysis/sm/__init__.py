@@ -401,14 +401,27 @@ def side_by_side(
     jobs: Iterable[Callable[[], Any]], threads: int, begun: Sequence[Any]
 ) -> list[Any]:
     """Results of the jobs, run in threads. After an error or Ctrl-C, `begun` runs end at once."""
+    # made before any job starts: Ctrl-C within `submit` would lose the future of a running job
+    futures = [(Future[Any](), job) for job in jobs]
     with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(job) for job in jobs]
         try:
-            return [future.result() for future in futures]
+            for future, job in futures:
+                pool.submit(_run_into, future, job)
+            return [future.result() for future, _ in futures]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            end_runs([future for future in futures if not future.cancelled()], begun)
+            end_runs([future for future, _ in futures if not future.cancel()], begun)
             raise
+
+
+def _run_into(future: Future[Any], job: Callable[[], Any]) -> None:
+    """Run a job, unless its future was cancelled, which gets the result or the error."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(job())
+    except BaseException as error:
+        future.set_exception(error)
 
 
 def end_runs(pending: Sequence[Future[Any]], begun: Sequence[Any]) -> None:

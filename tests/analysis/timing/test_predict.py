@@ -6,7 +6,8 @@ import time
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from threading import Timer
+from threading import Event, Thread, Timer
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,7 @@ from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.hardware.sm_constants import WITH_LATENCY, constants_for
 from analysis.l2_state import L2State
-from analysis.sm import UNLIMITED, Kind, Unit, run
+from analysis.sm import UNLIMITED, Kind, Unit, run, side_by_side
 from analysis.timing import costs
 from analysis.timing import predict as timing
 from analysis.timing.blocks_of_sm import OneSm, blocks_to_run, most_blocks
@@ -480,9 +481,18 @@ def test_predictions_are_the_same_again(usual):
     assert predict(work(), H200) == usual
 
 
-def test_an_interrupt_ends_the_replay_at_once():
+@pytest.fixture
+def raises_interrupts():
+    """Ctrl-C is raised, whoever else has set a handler or ignores it (a background job)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("raises_interrupts")
+def test_an_interrupt_ends_the_replay_at_once(monkeypatch):
     """Without the stop, these runs would go on for several seconds more."""
-    long = work(k=1 << 12, samples=(1 << 11, 1 << 12), blocks=20_000)
+    asked = work(k=1 << 12, samples=(1 << 11, 1 << 12), blocks=20_000)
     stopped_at = []
 
     def interrupt():
@@ -490,10 +500,45 @@ def test_an_interrupt_ends_the_replay_at_once():
         os.kill(os.getpid(), signal.SIGINT)
 
     timer = Timer(0.15, interrupt)
-    timer.start()
+
+    def interrupted_runs(*arguments):
+        timer.start()
+        return model_runs(*arguments)
+
+    def predict_and_wait():
+        try:
+            predict(asked, H200)
+        finally:
+            timer.cancel()
+            if timer.ident:
+                timer.join()  # if it interrupts now, then in here
+
+    monkeypatch.setattr(timing, "model_runs", interrupted_runs)
     with pytest.raises(KeyboardInterrupt):
-        predict(long, H200)
+        predict_and_wait()
     assert time.monotonic() - stopped_at[0] < 1
+
+
+def test_an_interrupt_while_runs_are_started_ends_those_that_began(monkeypatch):
+    began, native, left = Event(), SimpleNamespace(most_clocks=1), []
+
+    class Interrupted(Thread):
+        def start(self):
+            super().start()
+            assert began.wait(10)
+            raise KeyboardInterrupt
+
+    def goes_on():
+        began.set()
+        until = time.monotonic() + 10
+        while native.most_clocks and time.monotonic() < until:
+            time.sleep(0.001)
+        left.append(native.most_clocks)
+
+    monkeypatch.setattr("threading.Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side([goes_on, goes_on], 2, [native])
+    assert left == [0]
 
 
 def long(line_of=int):

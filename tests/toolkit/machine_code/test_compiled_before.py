@@ -1,11 +1,12 @@
 """A command that compiles nothing starts no process."""
 
 import os
+import signal
 import sys
+from importlib import import_module
 
 import pytest
 
-from toolkit import __main__ as command
 from toolkit.machine_code import compiled_before, compiler_process
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.compiled_before import about_compiler, was_compiled
@@ -70,6 +71,12 @@ def test_the_installed_compiler_has_an_entry():
 @pytest.fixture
 def started(monkeypatch):
     """Function from the words of a command to the number of compilers that it starts ahead."""
+    # Imported, the command handles Ctrl-C for good: by an end of the process, of all tests in it.
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        command = import_module("toolkit.__main__")
+    finally:
+        signal.signal(signal.SIGINT, handler)
     times = []
     monkeypatch.setattr(compiler_process, "start_compiler", lambda: times.append(1))
 
