@@ -244,6 +244,12 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     f"{SM_CODE}/load_store.h": {
         "ON_THEIR_WAY": measured(f"{_PROBES}: up to 12 of four schedulers"),
         "COPY_PLACES": measured(f"{_PROBES}: 24 loads, or 13.4 copies"),
+        "BYPASS_READ_CLOCKS": measured(
+            "rounds of 1, 2, 4 and 8 copies past L1 and by L1 of one warp, H200 (decision 174)"
+        ),
+        "BYPASS_ROOM": fitted(
+            "four launches of the first half, H200: best of 0, 100 and 200 (decision 174)"
+        ),
         "MATRIX_CLOCKS": measured(
             "a loop of LDSMs on an H100: x1, x2, x4 take 23, 25, 29, and a wavefront per matrix"
         ),
@@ -315,6 +321,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/timing_table.py": {
         "_CONTROL_BITS AFTER_COPIES PAST_L1 _OPERAND_SLOTS": _LAYOUT,
         "_DOUBLES": documented("PTX ISA: the shapes of DMMA"),
+        "BANK_CLOCKS_OF_FLOATS BANK_CLOCKS_OF_HALVES BANK_CLOCKS_OF_INTEGERS": measured(
+            "32 products of warps beside 1, 2 and 4 FMUL of registers of one bank, H200 "
+            "(decision 174)"
+        ),
     },
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
     "toolkit/sass/module_variables.py": {"WORD CONSTANT_BANK": _LAYOUT},
@@ -339,7 +349,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/execution/schedule.py": {
         "UNEQUAL": _UNEQUAL,
         "EQUAL_BLOCKS": _ENOUGH,
-        "SMS EAGER FIRST_OTHERS OTHERS": measured(f"{_PROBES} --only blocks_dealt"),
+        "SMS EAGER FIRST_OTHERS OTHERS": measured(f"{_PROBES} --only dealt_"),
         "LATER": measured("recorded SMs of blocks on an H200, beside the constant"),
     },
     "toolkit/sass/unread_values.py": {"NO_VALUES DATA_SOURCE _PREDICATES": _LAYOUT},
@@ -440,6 +450,7 @@ RULES: Mapping[str, Sequence[Change]] = {
     "flag_latency": [(SM, "flag_latency", 0)],
     "sector_clocks": [(SM, "sector_clocks", 1.0)],
     "miss_clocks": [(SM, "miss_clocks", 0.0)],
+    "BYPASS_ROOM": [(SM_CODE, "BYPASS_ROOM", 0)],
     "share_of_peak": [(BEST, "LADDER", _prefer("share_of_peak", 1.0))],
     "START_CLOCKS": [(BEST, "START_CLOCKS", 0)],
     "SUMS_OF_SPLITS_CLOCKS": [(BEST, "SUMS_OF_SPLITS_CLOCKS", 0)],

@@ -349,7 +349,7 @@ def _of_conversions(scene: Scene) -> str:
 
 
 def _of_integers(scene: Scene) -> str:
-    """What the FP32 pipe mostly does, if it is no FP32 arithmetic."""
+    """Name of what the FP32 pipe mostly does, empty if that is FP32 arithmetic."""
     if not scene.instructions:
         return ""
     unit = scene.code["unit"]

@@ -11,7 +11,8 @@ import typer
 from toolkit import __version__
 from toolkit.cli.errors import FAILED, one_line_errors
 from toolkit.cli.launch_results import check_page
-from toolkit.cli.options import RESULTS, LaunchOptions, Page, takes_options
+from toolkit.cli.option_groups import takes_options
+from toolkit.cli.options import RESULTS, LaunchOptions, Page
 from toolkit.cli.output import print_json, write
 from toolkit.cli.printed import print_printed
 from toolkit.cli.terminal import note, say

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -479,27 +476,3 @@ class RunOptions(PredictOptions):
             rich_help_panel=MEASUREMENT,
         ),
     ] = 0.01
-
-
-def takes_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, with each parameter that is a dataclass of options replaced by its fields."""
-    groups: dict[str, type[Any]] = {}
-    parameters: list[Parameter] = []
-    for name, parameter in signature(command, eval_str=True).parameters.items():
-        options: type[Any] = parameter.annotation
-        if is_dataclass(options):
-            groups[name] = options
-            parameters += signature(options, eval_str=True).parameters.values()
-        else:
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        made = {
-            name: options(**{field.name: given.pop(field.name) for field in fields(options)})
-            for name, options in groups.items()
-        }
-        command(**made, **given)
-
-    vars(run)["__signature__"] = Signature(parameters)
-    return run

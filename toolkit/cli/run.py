@@ -11,7 +11,8 @@ import typer
 from analysis.errors import InputError, LaunchError, ToolkitError, UnavailableError
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.launch_results import ResultOptions
-from toolkit.cli.options import PREDICTION, RunOptions, takes_options
+from toolkit.cli.option_groups import takes_options
+from toolkit.cli.options import PREDICTION, RunOptions
 from toolkit.frontends.script_names import is_script
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import typer
 
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.launch_results import ResultOptions
-from toolkit.cli.options import RESULTS, SimulateOptions, takes_options
+from toolkit.cli.option_groups import takes_options
+from toolkit.cli.options import RESULTS, SimulateOptions
 
 
 @takes_options

@@ -30,8 +30,9 @@ from toolkit.frontends.front_end import (
 from toolkit.frontends.python_source import running_files
 from toolkit.launch.checks import POINTER_BYTES
 from toolkit.launch.launch import three
+from toolkit.machine_code.attributes import KernelParameter
 from toolkit.machine_code.elf import cubin_file
-from toolkit.machine_code.kernel import Kernel, KernelParameter
+from toolkit.machine_code.kernel import Kernel
 
 _OPTIONS = '"--keep-cubin --generate-line-info --gpu-arch sm_90a"'
 _OWN_NAME = re.compile(r"(?:kernel_)?(?:cutlass_)?(?P<name>\w+?)(?:_tensor\w*|_?_\d+)?")

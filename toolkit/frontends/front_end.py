@@ -61,7 +61,8 @@ from analysis.argument_types import shown
 from analysis.errors import InputError, UnsupportedError, first_line
 from toolkit.launch.checks import POINTER_BYTES
 from toolkit.launch.launch import Argument, buffers_of, three
-from toolkit.machine_code.kernel import Kernel, KernelParameter
+from toolkit.machine_code.attributes import KernelParameter
+from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.signature import Declared
 
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], Any]

@@ -19,7 +19,7 @@ from toolkit.launch.element_types import is_bytes, small_float
 from toolkit.launch.launch import Argument, check_numpy
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
 from toolkit.launch.texture import HANDLE_BYTES, Surface, Texture
-from toolkit.machine_code.kernel import KernelParameter
+from toolkit.machine_code.attributes import KernelParameter
 from toolkit.machine_code.signature import Declared
 
 # CUDA C++ Programming Guide, "Compute Capabilities", the same for all that are known here

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis.errors import InputError
+from toolkit.machine_code.attributes import KernelParameter
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.instruction import SourceLine
-from toolkit.machine_code.kernel import Kernel, KernelParameter
+from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.line_table import TableFile, files_of_table
 from toolkit.machine_code.signature import Declared, signature, unqualified

@@ -91,7 +91,7 @@ def _dealt(bench: Bench, threads: int) -> Median:
 
 BENCHMARKS = (
     *each(
-        "blocks_dealt_{threads}_threads",
+        "dealt_{threads}_threads_blocks",
         "blocks",
         f"the most of the first {FIRST_PER_SM} blocks per SM that one of them gets, of a launch "
         "that fills the device with blocks of {threads} threads",

@@ -11,7 +11,8 @@ from toolkit.microbenchmarks.probe import Probe, text
 from toolkit.microbenchmarks.record import Median, each
 
 PROBES: tuple[Probe, ...] = ()
-SOURCE = text("local_memory.cu")
+# Apart: each is compiled with its own macros.
+FOLLOW, FILL, LOAD = map(text, ("local_follow.cu", "local_fill.cu", "coherent_load.cu"))
 FOLLOWED = (1152, 1280, 1536, 1792, 2048, 2304, 3072)  # words of each of 64 threads of an SM
 THREADS_FOLLOWING = 64
 FILLED = (64, 165)  # words that the compiler stores four and two at a time
@@ -23,7 +24,7 @@ REPEATS = 5
 
 def _followed(bench: Bench, words: int) -> Median:
     """Clocks of a load that depends on the one before, of the block in the middle."""
-    kernel = bench.kernel(SOURCE, "follow_words", WORDS=words, LOADS=FEW, SCOPE='"gpu"')
+    kernel = bench.kernel(FOLLOW, "follow_words", WORDS=words)
     blocks = bench.device.sm_count
     noted, sink = bench.gpu.allocate(8 * blocks), bench.gpu.upload(np.zeros(1, np.uint32))
     launch = kernel.prepared(Geometry.of(blocks, THREADS_FOLLOWING), [noted, sink])
@@ -36,7 +37,7 @@ def _followed(bench: Bench, words: int) -> Median:
 
 def _filled(bench: Bench, name: str, words: int) -> Median:
     """Seconds of a launch that stores so many words per thread, L2 dirty."""
-    kernel = bench.kernel(SOURCE, name, WORDS=words, LOADS=FEW, SCOPE='"gpu"')
+    kernel = bench.kernel(FILL, name, WORDS=words)
     blocks, threads = FILLING
     out = bench.gpu.allocate(4 * blocks * threads * words)
     launch = kernel.prepared(Geometry.of(blocks, threads), [out, np.int32(3), np.int32(5)])
@@ -50,8 +51,7 @@ def _loaded(bench: Bench, scope: str) -> Median:
     sink, number = bench.gpu.allocate(4), bench.gpu.upload(np.zeros(1, np.float32))
 
     def seconds(loads: int) -> list[float]:
-        macros: dict[str, int | str] = {"WORDS": FILLED[0], "LOADS": loads, "SCOPE": f'"{scope}"'}
-        kernel = bench.kernel(SOURCE, "load_one", "", **macros)
+        kernel = bench.kernel(LOAD, "load_one", LOADS=loads, SCOPE=f'"{scope}"')
         launch = kernel.prepared(Geometry.of(blocks, LOADING), [sink, number])
         return [bench.gpu.timer.time(launch, l2=L2State.WARM) for _ in range(REPEATS)]
 

@@ -57,7 +57,7 @@ class Pages:
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """What blocks wrote. `stored_bytes`: of their plain stores to global memory.
+    """Pages that blocks wrote. `stored_bytes`: of their plain stores to global memory.
 
     The number shows stores of values that memory held before, which pages do not.
     """

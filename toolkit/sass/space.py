@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
 from toolkit.launch.host_resources import sparse_zeros
-from toolkit.machine_code.kernel import KernelParameter
+from toolkit.machine_code.attributes import KernelParameter
 from toolkit.sass.core.binding import ALLOCATION
 
 # Ascending, as the core wants its allocations: parameters, constants, variables, what the driver

@@ -101,7 +101,7 @@ def test_remedies_compare_variables_too():
         arch="sm_90",
         setup=LaunchSetup(symbols=weights),
     )
-    pages = written_by(launch, launch.compiled(), (range(2),))
+    pages = written_by(launch, launch.compiled(), (range(2),)).pages
     found = {one.label: one.written[0].view(one.dtype)[:4] for one in pages if one.written}
     # `hits` is not among them: no sum exceeds 20
     assert found.keys() == {"argument 0 `x`, float32[64]", "variable `last`"}

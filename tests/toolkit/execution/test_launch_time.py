@@ -415,7 +415,7 @@ print(record.predicted.time_s)
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("file", "program"),
-    [("predict.py", OF_A_LAUNCH), ("predict.py", OF_A_RUNG)],
+    [("launch_time.py", OF_A_LAUNCH), ("launch_time.py", OF_A_RUNG)],
 )
 def test_an_edit_changes_the_answer_of_the_next_process(file, program, tmp_path):
     for package in ("analysis", "kernels", "reports", "toolkit"):

@@ -24,7 +24,10 @@ from toolkit.execution.schedule import (
     unequal_schedule,
 )
 from toolkit.sass.core.binding import WORK
+from validation import ROOT, recordings
 
+DEALT = recordings.read(ROOT / "validation/timing/recorded/dealt_blocks_h200.json")["constants"]
+EAGER = 8  # SMs that get blocks more often
 WARPS = 4
 
 
@@ -116,6 +119,30 @@ def test_an_h200_deals_the_first_blocks_to_eight_sms_more_often(grid, first, few
 def test_blocks_at_equal_distances_meet_on_an_sm_as_they_do_on_an_h200(every, most):
     # of the 32 blocks of an SM, as recorded
     assert np.bincount(sm_of(np.arange(every // 2, 4224, every), 132, 32)).max() == most
+
+
+def recorded_sms(threads):
+    """The recorded SM of each block, in the order in which SMs got their first block."""
+    sms = DEALT[f"dealt_{threads}_threads_blocks"]["detail"]["sms"]
+    first = list(dict.fromkeys(sms))
+    return np.array([first.index(sm) for sm in sms])
+
+
+def test_the_first_blocks_of_256_threads_are_dealt_as_recorded():
+    found = sm_of(np.arange(8 * 132), 132, 8)
+    assert found.tolist() == recorded_sms(256).tolist()
+
+
+def test_of_64_threads_the_eight_began_with_three_turns_that_the_rule_has_not():
+    recorded, found = recorded_sms(64), sm_of(np.arange(32 * 132), 132, 32)
+    others = recorded[recorded >= EAGER]
+    assert others.tolist() == found[found >= EAGER].tolist()
+    turns = [
+        np.diff(np.flatnonzero(np.append(sms, 0) < EAGER)[EAGER - 1 :: EAGER]) - EAGER
+        for sms in (recorded, found)
+    ]
+    assert turns[0][:3].tolist() == [24, 48, 52]
+    assert turns[0][3:31].tolist() == turns[1][:28].tolist()
 
 
 # --- do blocks differ ---------------------------------------------------------------------------

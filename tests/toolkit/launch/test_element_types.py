@@ -13,7 +13,7 @@ from toolkit.cli.call import _npy
 from toolkit.gpu.context import packed
 from toolkit.launch.checks import check_arguments
 from toolkit.launch.element_types import SMALL_FLOATS, epsilon, type_named
-from toolkit.machine_code.kernel import KernelParameter
+from toolkit.machine_code.attributes import KernelParameter
 from toolkit.machine_code.signature import signature
 from toolkit.remedies.verification import _bound, _error
 

@@ -10,11 +10,11 @@ from analysis.errors import UnsupportedError
 from tests.cubins import cubin_of
 from toolkit.machine_code import compile as compilation
 from toolkit.machine_code import kernel as cubin
+from toolkit.machine_code.attributes import KernelParameter
 from toolkit.machine_code.compiler_process import compile_apart
 from toolkit.machine_code.elf import CubinFile, cubin_file
 from toolkit.machine_code.kernel import (
     ConstantVariable,
-    KernelParameter,
     Relocation,
     Variable,
     read_kernel,

@@ -5,18 +5,19 @@ import re
 import pytest
 
 from tests.cubins import cubin_of
-from toolkit.microbenchmarks.local_memory import FILLED, FOLLOWED, SOURCE
+from toolkit.microbenchmarks.local_memory import FILL, FILLED, FOLLOW, FOLLOWED, LOAD
 
 WIDTH = re.compile(r"STL(?:\.(\d+))?")
 
 
-def texts_of(name, words=FOLLOWED[0], scope="gpu"):
-    macros = f'#define WORDS {words}\n#define LOADS 16\n#define SCOPE "{scope}"\n'
-    return [one.text for one in cubin_of(macros + SOURCE, name, "sm_90").instructions]
+def texts_of(source, name, **macros):
+    defines = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
+    return [one.text for one in cubin_of(defines + source, name, "sm_90").instructions]
 
 
-def test_words_are_followed_in_local_memory():
-    texts = texts_of("follow_words")
+@pytest.mark.parametrize("words", [FOLLOWED[0], FOLLOWED[-1]])
+def test_words_are_followed_in_local_memory(words):
+    texts = texts_of(FOLLOW, "follow_words", WORDS=words)
     clocks = [k for k, text in enumerate(texts) if "SR_CLOCK" in text]
     inside = texts[clocks[0] : clocks[-1]]
     assert any("LDL" in text for text in inside)
@@ -25,12 +26,13 @@ def test_words_are_followed_in_local_memory():
 
 @pytest.mark.parametrize("words", FILLED)
 def test_all_words_are_stored(words):
-    stored = [text for text in texts_of("fill_words", words) if text.startswith("STL")]
+    stored = [text for text in texts_of(FILL, "fill_words", WORDS=words) if text.startswith("STL")]
     assert sum(int(WIDTH.search(text)[1] or 32) for text in stored) == 32 * words
 
 
 @pytest.mark.parametrize("scope", ["gpu", "sys"])
 def test_loads_are_coherent(scope):
-    loads = [text for text in texts_of("load_one", scope=scope) if "LDG" in text]
+    texts = texts_of(LOAD, "load_one", LOADS=16, SCOPE=f'"{scope}"')
+    loads = [text for text in texts if "LDG" in text]
     assert len(loads) == 1
     assert f"STRONG.{scope.upper()}" in loads[0]

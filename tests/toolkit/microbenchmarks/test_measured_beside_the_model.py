@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from analysis.devices import find_device
+from analysis.hardware.sm_constants import CONSTANTS
+from analysis.sm import Unit
+from analysis.timing.modelled_sm import LOCAL_READ_FROM
 from analysis.timing.predicted import Explanation
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.launch import launch_geometry
@@ -15,6 +18,8 @@ from validation import ROOT, recordings
 H200 = find_device("h200")
 RECORDED = ROOT / "validation" / "timing" / "recorded"
 BESIDE_MEASURED = recordings.read(RECORDED / "tiles_h200.json")["constants"]
+LOCAL = recordings.read(RECORDED / "local_memory_h200.json")["constants"]
+COHERENT = recordings.read(RECORDED / "coherent_loads_h200.json")["constants"]
 COPIES_MEASURED = recordings.read(RECORDED / "copies_h200.json")["cycles"]
 FEW, MANY = 32, 96  # rounds
 
@@ -72,3 +77,24 @@ def test_copies_take_a_clock_for_each_write(name, row, pad, shift):
     dynamic = copies.WARPS * (rows * pitch + 128)
     found = clocks(kernel, copies.WARPS, arguments, dynamic) / copies.WARPS / copies.COPIES
     assert found == pytest.approx(COPIES_MEASURED[name], rel=0.1)
+
+
+def test_conversions_of_integers_take_as_long_as_other_special_functions():
+    measured = LOCAL["i2f_up_issue_cycles"]["value"]
+    assert CONSTANTS["sm_90"].units[Unit.XU] == pytest.approx(measured, rel=0.01)
+
+
+def test_a_part_of_39_and_43_megabytes_of_local_memory_comes_from_dram():
+    """64 threads per SM follow it. In the model, none of less than 0.75 of L2 does, 47 MB."""
+    constants, megabytes = CONSTANTS["sm_90"], 132 * 64 * 4 / 1e6
+    before = constants.l2_latency
+    for words in (1152, 1280):
+        assert words * megabytes < LOCAL_READ_FROM * H200.l2_bytes / 1e6
+        measured = LOCAL[f"local_follow_{words}_words_cycles"]["value"]
+        assert before < measured < constants.l2_latency + constants.dram_latency
+        before = measured
+
+
+def test_a_load_with_the_scope_of_the_system_queues_twice_as_long():
+    of_device, of_system = (COHERENT[f"coherent_load_{s}_s"]["value"] for s in ("gpu", "sys"))
+    assert of_system == pytest.approx(2 * of_device, rel=0.01)

@@ -184,7 +184,7 @@ def test_names_of_constants_are_unique_and_say_their_unit():
     names = [benchmark.name for module in MODULES for benchmark in module.BENCHMARKS]
     assert len(names) == len(set(names))
     units = ("_cycles", "_s", "_bytes", "_cycle", "_requests", "_lines", "_per_slice")
-    units += ("_hz", "_products")
+    units += ("_hz", "_products", "_blocks")
     assert [n for n in names if not n.endswith(units)] == []
 
 
