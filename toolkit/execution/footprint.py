@@ -140,8 +140,9 @@ class Recorder:
         found["sectors"] = np.bincount(group, runs.sectors)
         found["bytes"] = FLOAT_BYTES * np.bincount(group, inside)
         found["step"] = np.bincount(group, runs.sectors * runs.step) / found["sectors"]
-        writes = np.flatnonzero(runs.kind != READ)
-        np.maximum.at(found["step"], group[writes], runs.step[writes])
+        if region.place is Place.SUMS:  # others wait for the last write
+            writes = np.flatnonzero(runs.kind != READ)
+            np.maximum.at(found["step"], group[writes], runs.step[writes])
         return found
 
     def _own_tile(self, region: _Region, own: Indices, runs: _Runs) -> tuple[Indices, Indices]:
@@ -149,12 +150,20 @@ class Recorder:
         lines = region.lines(self.pieces)[own].tolist()
         if len(own) == 1:
             return np.zeros_like(runs.first), region.inside(lines[0], runs)
-        bins, bins_of_k = region.bins(runs), self.launch.executed.k / BIN_FLOATS
         inside = np.array([region.inside(line, runs) for line in lines])
-        ranges = zip(self.pieces.begins[own], self.pieces.ends[own], strict=True)
-        along = [(bins + 1 > begin * bins_of_k) & (bins < end * bins_of_k) for begin, end in ranges]
-        which = (inside * np.array(along)).argmax(axis=0)
+        if region.place is Place.C:  # no position along K, but a row
+            is_own = runs.row // self.launch.tiling.block_m == self.pieces.row[own][:, None]
+        else:
+            is_own = self._along(own, region.bins(runs))
+        which = (inside * is_own).argmax(axis=0)
         return which, np.take_along_axis(inside, which[None], axis=0)[0]
+
+    def _along(self, own: Indices, bins: Indices) -> NDArray[np.bool_]:
+        """True where a position along K is in the range of one of the parts of tiles `own`."""
+        bins_of_k = self.launch.executed.k / BIN_FLOATS
+        begins, ends = (x[own][:, None] * bins_of_k for x in (self.pieces.begins, self.pieces.ends))
+        found: NDArray[np.bool_] = (bins + 1 > begins) & (bins < ends)
+        return found
 
 
 def _grouped(columns: Sequence[Indices]) -> tuple[list[Indices], Indices]:

@@ -180,6 +180,25 @@ def test_blocks_that_share_tiles_access_what_they_do_when_all_are_executed():
             assert one["sectors"].sum() == other["sectors"].sum()
 
 
+@pytest.mark.parametrize(
+    ("label", "shape"), [("stream-k", "1024x1024x256"), ("tall-thread-tile", "1000x1016x520")]
+)
+def test_a_block_stores_the_tile_whose_k_it_ends_and_not_the_one_that_it_begins(label, shape):
+    """Both are in one column of tiles, where C has no position along K."""
+    executor = executor_of(label, shape)
+    launch, counts = executor.launch, executor.counted()
+    pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
+    found = accesses_of(executor, counts)
+    of_c = found.entries["place"] == Place.C
+    own = np.searchsorted(pieces.block, found.block[of_c]) + found.entries["own"][of_c]
+    assert (np.bincount(pieces.block)[found.block[of_c]] > 1).any()
+    assert (pieces.ends[own] == 1).all()
+    assert len(np.unique(found.piece[of_c])) == launch.tiles.tiles
+    sizes = np.zeros(found.piece.max() + 1)
+    sizes[found.piece[of_c]] = found.size[of_c]
+    assert sizes.sum() == 4 * launch.executed.m * launch.executed.n
+
+
 def test_blocks_that_read_copies_of_a_and_b_share_what_they_would_share_of_a_and_b():
     """Rows of 129 and 131 floats: `realigned` copies A and B to rows of whole quads."""
     executor = executor_of("realigned", "300x131x129")
