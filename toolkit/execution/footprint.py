@@ -51,7 +51,7 @@ class Place(IntEnum):
 
 # Accesses of one block to one place. `own`: number of the tile among those of the block. `slot`: of
 # partial sums, from the block's number on. `bin`: position along K. `sectors`, and `bytes` of them
-# in the tile. `step`: number of the instruction of a warp, on average or of the last write.
+# in the tile. `step`: number of the instruction of a warp: on average, of written sums the last.
 _ENTRY = dtype_of("u1 place kind; i4 own slot bin; f8 sectors bytes step", align=True)
 
 
