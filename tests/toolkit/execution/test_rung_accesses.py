@@ -1,7 +1,5 @@
 """Accesses of all blocks of a rung, from executed blocks: as recorded, and as the closed form."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,6 +12,7 @@ from analysis.traffic.pieces import READ
 from kernels.closed_forms import pieces_of_c
 from kernels.selection import parse_selection
 from tests.analysis.traffic.gemm_accesses import gemm_accesses
+from tests.recorded_accesses import all_recorded
 from toolkit.execution import rung_plan
 from toolkit.execution.footprint import Footprint, Place, Recorder
 from toolkit.execution.plan_executor import PlanExecutor
@@ -21,7 +20,6 @@ from toolkit.execution.rung_accesses import RungAccesses
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload
-from toolkit.sass.machine import run_blocks
 from toolkit.sass.translate import translate
 
 DEVICE = find_device("h200")
@@ -52,15 +50,6 @@ def in_time(accesses, blocks):
     return accesses.in_time(each, 0 * each, BlockProgress.even(each))
 
 
-def recorded(executor):
-    """Accesses of all blocks, run together."""
-    launch = executor.launch
-    c = np.zeros((launch.executed.m, launch.executed.n), np.float32)
-    bound = replace(executor.bound(launch.executed.k, c), most_accesses=1 << 22)
-    (run,) = run_blocks(bound, [range(launch.geometry.blocks)], workers=1)
-    return run.accesses.rows
-
-
 PLAIN = [
     ("naive-coalesced", "40x70x65"),
     ("tiled", "96x64x96"),
@@ -74,7 +63,7 @@ PLAIN = [
 @pytest.mark.parametrize(("label", "shape"), PLAIN)
 def test_each_block_has_the_sectors_that_it_accesses_when_all_are_executed(label, shape):
     executor = executor_of(label, shape)
-    found, rows = accesses_of(executor), recorded(executor)
+    found, rows = accesses_of(executor), all_recorded(executor)
     blocks = executor.launch.geometry.blocks
     sectors = np.array([mask.bit_count() for mask in rows["mask"].tolist()])
     for kind in (rows["kind"] == READ, rows["kind"] != READ):
@@ -156,7 +145,7 @@ def test_blocks_that_share_tiles_access_what_they_do_when_all_are_executed():
     executor = executor_of("stream-k", "512")
     launch = executor.launch
     blocks = launch.geometry.blocks
-    counts, rows = executor.counted(), recorded(executor)
+    counts, rows = executor.counted(), all_recorded(executor)
     found = accesses_of(executor, counts)
     workspace = found.entries["place"] == Place.SUMS
     written, read = (workspace & kind for kind in (found.is_write, ~found.is_write))
