@@ -2,13 +2,13 @@
 
 from kernels.ladder import LADDER, REFERENCES
 from kernels.selection import Selection, find, parse_selection
-from kernels.variant import Parameter, Reference, Variant
+from kernels.variant import Reference, RungParameter, Variant
 
 __all__ = [
     "LADDER",
     "REFERENCES",
-    "Parameter",
     "Reference",
+    "RungParameter",
     "Selection",
     "Variant",
     "find",

@@ -16,9 +16,9 @@ from kernels.variant import (
     EXTENTS,
     FACTORS,
     Constraint,
-    Parameter,
     Preference,
     Reference,
+    RungParameter,
     TileSharing,
     Variant,
 )
@@ -75,7 +75,7 @@ LADDER: tuple[Variant, ...] = (
         file="04_tiled.cu",
         entry="sgemm_tiled",
         parameters={
-            "tile": Parameter(
+            "tile": RungParameter(
                 default=32,
                 legal=(8, 16, 32),
                 meaning="width of the square tiles and of the block",
@@ -94,7 +94,7 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_coarsened_1d",
         parameters={
             "bk": tilings.phase_depth(default=4, legal=(4, 8, 16)),
-            "tm": Parameter(
+            "tm": RungParameter(
                 default=16,
                 legal=(4, 8, 16),
                 meaning="elements of C per thread",
@@ -218,7 +218,7 @@ LADDER: tuple[Variant, ...] = (
             "bn": tilings.block_columns(default=128, legal=(64, 128)),
             "bk": tilings.phase_depth(default=16, legal=(16, 32)),
             "stages": tilings.ring_stages(default=3, legal=(2, 3, 4)),
-            "fence": Parameter(
+            "fence": RungParameter(
                 default=0, legal=(0, 1), meaning="1: the compiler does not mix steps in k"
             ),
         },

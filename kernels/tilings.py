@@ -9,7 +9,7 @@ from functools import partial
 
 from analysis.access import TensorProducts, Tiling
 from analysis.problem import FLOAT_BYTES
-from kernels.variant import BulkTiles, Constraint, Parameter, Parameters, tiling_of
+from kernels.variant import BulkTiles, Constraint, Parameters, RungParameter, tiling_of
 
 BULK_DEPTH = 32  # rows of A of 128 bytes, the longest that a bulk copy swizzles
 SPLIT_DEPTH = 64  # two bulk copies per phase: half as many phases
@@ -79,19 +79,19 @@ def ring_or_sums_bytes(tiling: Tiling) -> int:
 
 
 # Parameters of several rungs. Those that are functions get their values from the rung.
-WIDTH = Parameter(
+WIDTH = RungParameter(
     default=32,
     legal=(8, 16, 32),
     meaning="width of the square block of threads",
     sets=("block_m", "block_n"),
 )
-block_rows = partial(Parameter, meaning="rows of C per block", sets=("block_m",))
-block_columns = partial(Parameter, meaning="columns of C per block", sets=("block_n",))
-phase_depth = partial(Parameter, meaning="depth of a phase", sets=("block_k",))
-ring_stages = partial(Parameter, meaning="phases in shared memory at a time", sets=("stages",))
-BAND = Parameter(default=8, legal=(4, 8, 16), meaning="rows of tiles of a band")
+block_rows = partial(RungParameter, meaning="rows of C per block", sets=("block_m",))
+block_columns = partial(RungParameter, meaning="columns of C per block", sets=("block_n",))
+phase_depth = partial(RungParameter, meaning="depth of a phase", sets=("block_k",))
+ring_stages = partial(RungParameter, meaning="phases in shared memory at a time", sets=("stages",))
+BAND = RungParameter(default=8, legal=(4, 8, 16), meaning="rows of tiles of a band")
 # two blocks per SM of an RTX 5080, an H100 PCIe, an H100 or H200, a B200, an RTX 5090
-WORKERS = Parameter(
+WORKERS = RungParameter(
     default=264, legal=(168, 228, 264, 296, 340), meaning="blocks that run at a time"
 )
 
@@ -104,14 +104,16 @@ RING_FITS = Constraint(
 SPLIT_PARAMETERS = {
     "bm": block_rows(default=64, legal=(64, 96, 128)),
     "bn": block_columns(default=128, legal=(32, 48, 64, 128)),
-    "tm": Parameter(default=8, legal=(8, 12), meaning="rows of C per thread", sets=("thread_m",)),
-    "tn": Parameter(
+    "tm": RungParameter(
+        default=8, legal=(8, 12), meaning="rows of C per thread", sets=("thread_m",)
+    ),
+    "tn": RungParameter(
         default=16, legal=(8, 12, 16), meaning="columns of C per thread", sets=("thread_n",)
     ),
-    "slices": Parameter(
+    "slices": RungParameter(
         default=4, legal=(2, 4, 8), meaning="groups of warps that share k", sets=("slices",)
     ),
-    "splits": Parameter(
+    "splits": RungParameter(
         default=1,
         legal=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 132),
         meaning="blocks that share a tile",

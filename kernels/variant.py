@@ -33,7 +33,7 @@ OLDEST = 75  # oldest architecture of today's compilers; older devices get its c
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class RungParameter:
     """A compile-time integer of a kernel, passed as a macro of the same name in capitals."""
 
     default: int
@@ -130,7 +130,7 @@ class Variant:
     arguments: tuple[Role, ...] = PLAIN_ARGUMENTS
     since: int = OLDEST  #: oldest architecture, for example 86 for compute capability 8.6
 
-    parameters: Mapping[str, Parameter] = field(default_factory=lambda: MappingProxyType({}))
+    parameters: Mapping[str, RungParameter] = field(default_factory=lambda: MappingProxyType({}))
     constraints: tuple[Constraint, ...] = ()
     tile: Callable[..., Tiling]  #: called with the fields that the parameters set
     bulk_tiles: Callable[[Tiling], BulkTiles] | None = None  #: None without bulk copies
@@ -266,7 +266,7 @@ class Variant:
 
 
 def combinations(
-    declared: Mapping[str, Parameter], fixed: Parameters = MappingProxyType({})
+    declared: Mapping[str, RungParameter], fixed: Parameters = MappingProxyType({})
 ) -> list[dict[str, int]]:
     """All combinations of legal values, with `fixed` values. Constraints are not applied."""
     values = [
@@ -275,7 +275,7 @@ def combinations(
     return [dict(zip(declared, one, strict=True)) for one in product(*values)]
 
 
-def check_values(rung: str, declared: Mapping[str, Parameter], chosen: Parameters) -> None:
+def check_values(rung: str, declared: Mapping[str, RungParameter], chosen: Parameters) -> None:
     """Check that each chosen value is a legal value of its parameter.
 
     Raises UnknownNameError for a parameter that is not declared, InputError for an illegal value.
@@ -291,7 +291,7 @@ def check_values(rung: str, declared: Mapping[str, Parameter], chosen: Parameter
 
 
 def tiling_of(
-    tile: Callable[..., Tiling], declared: Mapping[str, Parameter], parameters: Parameters
+    tile: Callable[..., Tiling], declared: Mapping[str, RungParameter], parameters: Parameters
 ) -> Tiling:
     """Tiling that `tile` makes from the fields that the parameters set."""
     fields = {field: parameters[name] for name, one in declared.items() for field in one.sets}

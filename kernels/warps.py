@@ -19,7 +19,7 @@ from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
 
 Lanes = NDArray[np.int64]
-Place = tuple[Lanes, Lanes]  # row and column
+Position = tuple[Lanes, Lanes]  # row and column
 
 THREAD = np.arange(WARP_SIZE)
 VECTOR = 4  # floats of a float4
@@ -67,7 +67,7 @@ def _matrix(row: Lanes, column: Lanes, rows: int, columns: int, width: int = 1) 
 
 
 def _of_matrices(
-    problem: Gemm, a: Place, b: Place, c: Place, width_a: int = 1, width_b: int = 1
+    problem: Gemm, a: Position, b: Position, c: Position, width_a: int = 1, width_b: int = 1
 ) -> WarpAccesses:
     """Loads of A and B, and the store of C, which is as wide as the load of B."""
     return {
@@ -240,7 +240,7 @@ def realigned(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     return {**bulk(tiling, problem), ("global", "store", "C"): store}
 
 
-def _quad_of_a(tiling: Tiling) -> Place:
+def _quad_of_a(tiling: Tiling) -> Position:
     """Row and first column of the float4 that each thread copies of the tile of A."""
     row, vector = np.divmod(THREAD, tiling.depth // VECTOR)
     return row, VECTOR * vector
@@ -253,7 +253,9 @@ def _swizzled(tiling: Tiling) -> Lanes:
     return row ^ column // VECTOR * rows_per_warp
 
 
-def _transposed(tiling: Tiling, problem: Gemm, stored_row: Lanes, tile_of_c: Place) -> WarpAccesses:
+def _transposed(
+    tiling: Tiling, problem: Gemm, stored_row: Lanes, tile_of_c: Position
+) -> WarpAccesses:
     """Copies in float4, with the tile of A transposed. `tile_of_c`: start of each thread's tile."""
     a_row, a_column = _quad_of_a(tiling)
     b_row, b_vector = np.divmod(THREAD, tiling.block_n // VECTOR)
@@ -268,7 +270,7 @@ def _transposed(tiling: Tiling, problem: Gemm, stored_row: Lanes, tile_of_c: Pla
     }
 
 
-def _own_tile(tiling: Tiling) -> Place:
+def _own_tile(tiling: Tiling) -> Position:
     """First row and column of each thread's tile of C. Consecutive threads share rows of C."""
     row, column = np.divmod(THREAD, tiling.block_n // tiling.thread_n)
     return row * tiling.thread_m, column * tiling.thread_n

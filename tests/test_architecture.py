@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 
@@ -94,6 +95,15 @@ def test_imports_are_absolute():
 def test_imports_run_one_way():
     for file, names in imports():
         assert OURS & names <= MAY_IMPORT[package_of(file)], file
+
+
+def test_one_name_stands_for_one_class():
+    defined = defaultdict(list)
+    for file, nodes in files().items():
+        for node in nodes:
+            if isinstance(node, ast.ClassDef):
+                defined[node.name].append(f"{file}:{node.lineno}")
+    assert {name: where for name, where in defined.items() if len(where) > 1} == {}
 
 
 # Folders in their order: each imports from those above it. The packages' own `__init__.py` are

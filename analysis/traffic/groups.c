@@ -31,7 +31,7 @@ typedef struct {
     u64 most_shifts;     /* of a class */
     u32 spread;          /* only one of 2^spread lines is looked at */
     volatile u32 is_cancelled; /* set by another thread */
-} Launch;
+} LaunchAccesses;
 
 /* An access to a line of all `lines` of its group. */
 typedef struct { u64 line; u32 block, moment, lines; u8 mask, kind; u16 reserved; } Visit;
@@ -127,7 +127,7 @@ typedef struct { Lines lines; Table groups; Remembered chosen; Visit *out; u64 m
 
 /* Adds an access from `sector` on to the sum of its line; the last time that blocks are looked at,
  * notes it if its line stands for a group. */
-static void look_at(const Launch *l, State *s, const Entry *e, u64 sector, u64 block, int is_last) {
+static void look_at(const LaunchAccesses *l, State *s, const Entry *e, u64 sector, u64 block, int is_last) {
     const u64 line = sector / SECTORS;
     const u32 mask = (u32)e->mask << sector % SECTORS;
     u64 *value = value_of(&s->lines, line, l->spread);
@@ -186,7 +186,7 @@ static u64 remember(Remembered *r, const Entry *run, u64 length, u64 by, u32 spr
 /* Looks at the accesses of a block by a run of entries, whose addresses are shifted by `by` sectors.
  * Blocks of a row or a column share the shift of an operand, and so do both times that a block is
  * looked at: which entries of a long run are chosen is found once for each shift. */
-static void each_of_run(const Launch *l, State *s, u64 start, u64 by, u64 block, int is_last) {
+static void each_of_run(const LaunchAccesses *l, State *s, u64 start, u64 by, u64 block, int is_last) {
     const Entry *run = l->entries + start;
     const u64 length = l->run_ends[start] - start;
     if (!l->spread || length < LEAST_REMEMBERED) {
@@ -207,7 +207,7 @@ static void each_of_run(const Launch *l, State *s, u64 start, u64 by, u64 block,
 }
 
 /* Looks at the accesses of all blocks, in order. */
-static void each_access(const Launch *l, State *s, i64 *by, int is_last) {
+static void each_access(const LaunchAccesses *l, State *s, i64 *by, int is_last) {
     for (u64 block = 0; block < l->blocks; block++) {
         if (l->is_cancelled) { s->failed = 1; return; }
         const Class *c = &l->classes[l->class_of[block]];
@@ -228,7 +228,7 @@ static void each_access(const Launch *l, State *s, i64 *by, int is_last) {
 }
 
 /* Groups the accesses of a launch; their number, FAILED without memory, or TOO_MANY for `out`. */
-EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
+EXPORT i64 group_accesses(const LaunchAccesses *l, Visit *out, u64 most) {
     State s = {.out = out, .most = most};
     i64 *by = calloc(l->most_shifts + 1, sizeof *by), result = FAILED;
     if (by) {

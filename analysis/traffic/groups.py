@@ -42,7 +42,7 @@ class BlockClass:
 _ARRAYS = ("entries", "classes", "shifts", "class_of", "run_ends")
 
 
-class _Launch(ctypes.Structure):
+class _LaunchAccesses(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in _ARRAYS),
         ("blocks", ctypes.c_uint64),
@@ -93,7 +93,7 @@ def _grouped(
     table["at"] = [one.at for one in classes]
     class_of = np.ascontiguousarray(class_of, dtype=np.uint32)
     run_ends = _run_ends(entries["shift"], table["end"])
-    launch = _Launch(
+    launch = _LaunchAccesses(
         *(array.ctypes.data for array in (entries, table, shifts, class_of, run_ends)),
         len(class_of),
         grid,

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.access import Tiling
 from analysis.problem import parse_shape
-from kernels import LADDER, Parameter, Variant
+from kernels import LADDER, RungParameter, Variant
 from kernels.selection import BY_NAME
 from tests.toolkit.cli.commands import invoke
 from toolkit import simulate
@@ -39,8 +39,8 @@ TWO_ROWS = Added(
     entry="sgemm_two_rows",
     arguments=("K", "N", "M", "C", "beta", "alpha", "B", "A"),
     parameters={
-        "rows": Parameter(default=16, legal=(16, 32), meaning="of a block", sets=("block_m",)),
-        "depth": Parameter(default=8, legal=(8, 16), meaning="of a phase", sets=("block_k",)),
+        "rows": RungParameter(default=16, legal=(16, 32), meaning="of a block", sets=("block_m",)),
+        "depth": RungParameter(default=8, legal=(8, 16), meaning="of a phase", sets=("block_k",)),
     },
     tile=partial(Tiling, block_n=32, thread_m=2, shared_load_a_width=4),
 )

@@ -135,12 +135,12 @@ def _print_lines(simulated: SimulatedCall, top: int) -> None:
         say(f"      {'; '.join(further)}")
 
 
-Place = tuple[str, int]
-Cells = Callable[[Place, Sequence[InstructionCounts]], str]
+FileLine = tuple[str, int]
+Cells = Callable[[FileLine, Sequence[InstructionCounts]], str]
 
 
 def _columns(
-    costs: Mapping[Place, float], predicted: Predicted | None
+    costs: Mapping[FileLine, float], predicted: Predicted | None
 ) -> Iterator[tuple[str, str, Cells]]:
     """Title, second title and cells of each column after the source."""
     yield "warp", "instr.", lambda _, of: text.digits(sum(one.executed for one in of))
@@ -151,14 +151,14 @@ def _columns(
         scale, unit = text.time_unit(predicted.time_s)
         least_s = SMALL * predicted.time_s
 
-        def cost(place: Place, _: Sequence[InstructionCounts]) -> str:
+        def cost(place: FileLine, _: Sequence[InstructionCounts]) -> str:
             time_s = costs.get(place, 0.0)
             return text.three_digits(time_s / scale) if time_s >= least_s else ""
 
         yield unit, "", cost
 
 
-def _costs_of_lines(predicted: Predicted | None) -> dict[Place, float]:
+def _costs_of_lines(predicted: Predicted | None) -> dict[FileLine, float]:
     known = predicted.lines if predicted else ()
     return {
         (one.file, one.line): one.time_s
@@ -198,7 +198,7 @@ def _ideal(access: AccessTotal) -> str:
     return text.per_each(access.ideal / access.requests)
 
 
-def source_line(place: Place, simulated: SimulatedCall) -> str:
+def source_line(place: FileLine, simulated: SimulatedCall) -> str:
     """The text of a line; of another file its name, and empty past the end of the source."""
     file, number = place
     own = simulated.written_in

@@ -40,7 +40,7 @@ _SECTORS = np.array([mask.bit_count() for mask in range(16)])
 _FIRST = np.array([0, *((mask & -mask).bit_length() - 1 for mask in range(1, 16))])
 
 
-class Place(IntEnum):
+class Data(IntEnum):
     """Data that blocks access."""
 
     A = 0
@@ -49,10 +49,11 @@ class Place(IntEnum):
     SUMS = 3  #: partial sums in the workspace
 
 
-# Accesses of one block to one place. `own`: number of the tile among those of the block. `slot`: of
-# partial sums, from the block's number on. `bin`: position along K. `sectors`, and `bytes` of them
-# in the tile. `step`: number of the instruction of a warp: on average, of written sums the last.
-_ENTRY = dtype_of("u1 place kind; i4 own slot bin; f8 sectors bytes step", align=True)
+# Accesses of one block to one of `Data`. `own`: number of the tile among those of the block.
+# `slot`: of partial sums, from the block's number on. `bin`: position along K. `sectors`, and
+# `bytes` of them in the tile. `step`: number of the instruction of a warp: on average, of written
+# sums the last.
+_ENTRY = dtype_of("u1 data kind; i4 own slot bin; f8 sectors bytes step", align=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,20 +128,20 @@ class Recorder:
         """Accesses of a block to one region. `own`: its parts of tiles among all pieces."""
         which = slot = np.zeros_like(runs.first)
         inside = SECTOR_FLOATS * runs.sectors
-        if region.place is Place.SUMS:
+        if region.data is Data.SUMS:
             slot = runs.row - block
         else:
             which, inside = self._own_tile(region, own, runs)
         columns = {"kind": runs.kind, "own": which, "slot": slot, "bin": region.bins(runs)}
         values, group = _grouped(list(columns.values()))
         found = np.zeros(len(values[0]), dtype=_ENTRY)
-        found["place"] = region.place
+        found["data"] = region.data
         for name, value in zip(columns, values, strict=True):
             found[name] = value
         found["sectors"] = np.bincount(group, runs.sectors)
         found["bytes"] = FLOAT_BYTES * np.bincount(group, inside)
         found["step"] = np.bincount(group, runs.sectors * runs.step) / found["sectors"]
-        if region.place is Place.SUMS:  # others wait for the last write
+        if region.data is Data.SUMS:  # others wait for the last write
             writes = np.flatnonzero(runs.kind != READ)
             np.maximum.at(found["step"], group[writes], runs.step[writes])
         return found
@@ -151,7 +152,7 @@ class Recorder:
         if len(own) == 1:
             return np.zeros_like(runs.first), region.inside(lines[0], runs)
         inside = np.array([region.inside(line, runs) for line in lines])
-        if region.place is Place.C:  # no position along K, but a row
+        if region.data is Data.C:  # no position along K, but a row
             is_own = runs.row // self.launch.tiling.block_m == self.pieces.row[own][:, None]
         else:
             is_own = self._along(own, region.bins(runs))
@@ -179,12 +180,12 @@ def _grouped(columns: Sequence[Indices]) -> tuple[list[Indices], Indices]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Region:
-    """Memory whose accesses belong to one place: a matrix in memory, or the partial sums.
+    """Memory that holds one of `Data`: a matrix in memory, or the partial sums.
 
     A tile of A is `tile` rows, one of B or C `tile` columns.
     """
 
-    place: Place
+    data: Data
     address: int
     bytes: int
     pitch: int  # floats from row to row, or of a slot of partial sums
@@ -192,7 +193,7 @@ class _Region:
 
     @property
     def is_of_a(self) -> bool:
-        return self.place is Place.A
+        return self.data is Data.A
 
     def holds(self, floats: Indices) -> Indices:
         """Indices of the addresses, in floats, that are in this memory."""
@@ -203,7 +204,7 @@ class _Region:
         """Positions along K; 0 in memory without K."""
         if self.is_of_a:
             return runs.column // BIN_FLOATS
-        return runs.row // BIN_FLOATS if self.place is Place.B else np.zeros_like(runs.row)
+        return runs.row // BIN_FLOATS if self.data is Data.B else np.zeros_like(runs.row)
 
     def row_and_column(self, first: Indices) -> tuple[Indices, Indices]:
         row = first // self.pitch
@@ -234,15 +235,15 @@ def _regions(launch: RungLaunch, bound: BoundLaunch) -> Iterator[_Region]:
     """Yield what blocks access, except for flags."""
     shape, tiling = launch.executed, launch.tiling
     matrices = {
-        "A": (Place.A, shape.k, tiling.block_m),
-        "B": (Place.B, shape.n, tiling.block_n),
-        "C": (Place.C, shape.n, tiling.block_n),
+        "A": (Data.A, shape.k, tiling.block_m),
+        "B": (Data.B, shape.n, tiling.block_n),
+        "C": (Data.C, shape.n, tiling.block_n),
     }
     for buffer in bound.buffers:
         if buffer.name in matrices:
-            place, pitch, tile = matrices[buffer.name]
+            data, pitch, tile = matrices[buffer.name]
             yield _Region(
-                place=place, address=buffer.address, bytes=buffer.bytes, pitch=pitch, tile=tile
+                data=data, address=buffer.address, bytes=buffer.bytes, pitch=pitch, tile=tile
             )
         elif buffer.name == "workspace":
             yield from _regions_of_workspace(launch, buffer)
@@ -257,19 +258,19 @@ def _regions_of_workspace(launch: RungLaunch, workspace: Buffer) -> Iterator[_Re
     size = tiling.block_m * tiling.block_n
     slots = (behind - begin) // (FLOAT_BYTES * size)
     yield _Region(
-        place=Place.SUMS,
+        data=Data.SUMS,
         address=workspace.address + begin,
         bytes=FLOAT_BYTES * size * slots,
         pitch=size,
     )
-    for place, at, extents, tile in (
-        (Place.A, copies.a, (shape.m, shape.k), tiling.block_m),
-        (Place.B, copies.b, (shape.k, shape.n), tiling.block_n),
+    for data, at, extents, tile in (
+        (Data.A, copies.a, (shape.m, shape.k), tiling.block_m),
+        (Data.B, copies.b, (shape.k, shape.n), tiling.block_n),
     ):
         if at is not None:
             rows, pitch = extents[0], row_floats(extents[1])
             yield _Region(
-                place=place,
+                data=data,
                 address=workspace.address + at,
                 bytes=FLOAT_BYTES * rows * pitch,
                 pitch=pitch,
@@ -288,8 +289,8 @@ def extrapolated(found: Footprint, low_k: int, launch: RungLaunch, longer: float
         return found
     bins, parts = step // BIN_FLOATS, []
     until = 0.0
-    for place in (Place.A, Place.B):
-        entries = found.entries[found.entries["place"] == place]
+    for data in (Data.A, Data.B):
+        entries = found.entries[found.entries["data"] == data]
         before = entries["bin"] < middle * bins
         last = entries["step"][before].max(initial=0)
         until = max(until, last)
@@ -302,7 +303,7 @@ def extrapolated(found: Footprint, low_k: int, launch: RungLaunch, longer: float
         # a part of a period at the end of K may be read first
         entries["step"][~before & (entries["step"] > last)] += longer
         parts += [entries, inserted]
-    others = found.entries[~np.isin(found.entries["place"], (Place.A, Place.B))]
+    others = found.entries[~np.isin(found.entries["data"], (Data.A, Data.B))]
     others["step"][others["step"] > until] += longer
     return Footprint(
         entries=np.concatenate([*parts, others]),

@@ -22,7 +22,7 @@ from analysis.traffic.pieces import READ
 from kernels.closed_forms import pieces_of_c
 from toolkit.execution.accesses import after_writes, steps_of_all_work
 from toolkit.execution.distinct import distinct
-from toolkit.execution.footprint import BIN_FLOATS, Footprint, Place
+from toolkit.execution.footprint import BIN_FLOATS, Data, Footprint
 from toolkit.rungs.launch import RungLaunch
 
 # Parts along K: enough to distinguish near reuse from far reuse, few enough to run in seconds.
@@ -74,7 +74,7 @@ class RungAccesses:
         return found
 
     def _exchanged(self) -> tuple[Indices, Indices]:
-        is_sum = self.entries["place"] == Place.SUMS
+        is_sum = self.entries["data"] == Data.SUMS
         writes, reads = (
             np.flatnonzero(is_sum & self.is_write),
             np.flatnonzero(is_sum & ~self.is_write),
@@ -128,7 +128,7 @@ def _joined(found: Footprint, bins: int, parts: int) -> Footprint:
     """The footprint, with `bins` positions along K joined to `parts` parts."""
     entries = found.entries
     part = np.minimum(entries["bin"].astype(np.int64) * parts // bins, parts - 1)
-    columns = [*(entries[name] for name in ("place", "kind", "own", "slot")), part]
+    columns = [*(entries[name] for name in ("data", "kind", "own", "slot")), part]
     some, kind = distinct(columns)
     joint = entries[some]
     joint["bin"] = part[some]
@@ -148,14 +148,14 @@ def _names(
     own = np.searchsorted(pieces.block, block) + entries["own"]
     part = entries["bin"]
     numbers = {
-        Place.A: (pieces.row[own] * parts + part, tiles.down * parts),
-        Place.B: (pieces.column[own] * parts + part, tiles.across * parts),
-        Place.C: (own, len(pieces.block)),
-        Place.SUMS: (np.maximum(0, block + entries["slot"]), 0),
+        Data.A: (pieces.row[own] * parts + part, tiles.down * parts),
+        Data.B: (pieces.column[own] * parts + part, tiles.across * parts),
+        Data.C: (own, len(pieces.block)),
+        Data.SUMS: (np.maximum(0, block + entries["slot"]), 0),
     }
     found, begin = np.zeros(len(entries), dtype=np.int64), 0
-    for place, (number, count) in numbers.items():
-        at = entries["place"] == place
+    for data, (number, count) in numbers.items():
+        at = entries["data"] == data
         found[at] = begin + number[at]
         begin += count
     return found

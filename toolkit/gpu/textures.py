@@ -53,7 +53,7 @@ class _ArrayDescriptor(Structure):
     )
 
 
-class _Side(Structure):
+class _CopySide(Structure):
     _fields_ = (
         *((name, c_size_t) for name in ("x_bytes", "y", "z", "level")),
         ("memory_type", c_int),
@@ -68,8 +68,8 @@ class _Side(Structure):
 
 class _Copy(Structure):
     _fields_ = (
-        ("source", _Side),
-        ("target", _Side),
+        ("source", _CopySide),
+        ("target", _CopySide),
         *((name, c_size_t) for name in ("width_bytes", "height", "depth")),
     )
 
@@ -166,10 +166,10 @@ class TextureObjects:
         array, texels = self._arrays[buffer]
         width, height, depth = (*texels.size, 1, 1)[:3]
         row = width * texels.texel_bytes
-        linear = _Side(
+        linear = _CopySide(
             memory_type=_IN_DEVICE, device=int(self._addresses[buffer]), pitch=row, height=height
         )
-        in_array = _Side(memory_type=_IN_ARRAY, array=array)
+        in_array = _CopySide(memory_type=_IN_ARRAY, array=array)
         source, target = (linear, in_array) if to_array else (in_array, linear)
         copy = _Copy(
             source=source,

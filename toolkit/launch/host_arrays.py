@@ -19,7 +19,7 @@ from toolkit.launch.host_nodes import (
 )
 from toolkit.launch.host_numbers import UnknownValueError
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, Place
+from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, SourcePlace
 from toolkit.launch.host_values import Evaluator, is_certain
 
 _ALLOCATIONS = {
@@ -51,7 +51,7 @@ class Arrays:
     calls: HostCalls
     evaluator: Evaluator
 
-    def bytes(self, node: Node, place: Place, frame: Frame, depth: int) -> int:
+    def bytes(self, node: Node, place: SourcePlace, frame: Frame, depth: int) -> int:
         """Bytes behind a pointer. Raises UnknownValueError."""
         if depth == 0:
             raise UnknownValueError
@@ -70,7 +70,7 @@ class Arrays:
             raise UnknownValueError
         return self._of_name(base, path, place, frame, depth - 1)
 
-    def elsewhere(self, node: Node, place: Place) -> str:
+    def elsewhere(self, node: Node, place: SourcePlace) -> str:
         """Name the memory of a pointer if it is not the GPU's, "" if host code says nothing."""
         base, path = path_of(uncast(node))
         if base.type != "identifier":
@@ -83,7 +83,7 @@ class Arrays:
         )
         return next(found, "")
 
-    def _of_call(self, node: Node, place: Place, frame: Frame, depth: int) -> int:
+    def _of_call(self, node: Node, place: SourcePlace, frame: Frame, depth: int) -> int:
         function, listed = (node.child_by_field_name(x) for x in ("function", "arguments"))
         if function is None or listed is None:
             raise UnknownValueError
@@ -98,7 +98,7 @@ class Arrays:
                 return self._of_call(inner, place, frame, depth)
         raise UnknownValueError
 
-    def _of_name(self, node: Node, path: str, place: Place, frame: Frame, depth: int) -> int:
+    def _of_name(self, node: Node, path: str, place: SourcePlace, frame: Frame, depth: int) -> int:
         variable = self.unit.variable(text_of(node), place)
         if variable is None:
             raise UnknownValueError
@@ -147,7 +147,7 @@ class Arrays:
         count = self.evaluator.number(given[0], variable.place, frame, depth)
         return int(count.value) * self.evaluator.types.size(element, frame)
 
-    def _vector_in(self, node: Node, place: Place) -> HostVariable | None:
+    def _vector_in(self, node: Node, place: SourcePlace) -> HostVariable | None:
         found = self.unit.variable(text_of(node), place) if node.type == "identifier" else None
         return found if found and _VECTOR.match(found.type_text.strip()) else None
 

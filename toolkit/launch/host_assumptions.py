@@ -19,7 +19,7 @@ from toolkit.launch.host_unit import (
     UNCONDITIONAL,
     Assumption,
     HostVariable,
-    Place,
+    SourcePlace,
     Write,
 )
 
@@ -42,7 +42,7 @@ def number_of_words(evaluator: Evaluator, variable: HostVariable) -> Number:
 
 
 def is_taken(
-    evaluator: Evaluator, write: Write, place: Place, frame: Frame, depth: int
+    evaluator: Evaluator, write: Write, place: SourcePlace, frame: Frame, depth: int
 ) -> bool | None:
     """True if conditions around a write hold, so that it comes before a place; None: unknown.
 
@@ -51,7 +51,7 @@ def is_taken(
     """
     around = evaluator.unit.loops_around(place)
     passed = {
-        Place(file=place.file, at=begin)
+        SourcePlace(file=place.file, at=begin)
         for begin, end in evaluator.unit.loops_around(write.place)
         if (begin, end) not in around
     }
@@ -93,20 +93,20 @@ def _holds(
         first = evaluator if evaluator.assumed is None else replace(evaluator, assumed=set())
         holds = None
         with suppress(UnknownValueError):
-            at = Place(file=file, at=condition.start_byte)
+            at = SourcePlace(file=file, at=condition.start_byte)
             holds = bool(first.number(condition, at, frame, depth).value)
         evaluator.conditions[key] = holds, frozenset(first.assumed or ())
     return evaluator.conditions[key]
 
 
-def assume_first_pass(evaluator: Evaluator, begin: int, place: Place) -> None:
+def assume_first_pass(evaluator: Evaluator, begin: int, place: SourcePlace) -> None:
     """Assume that the loop that begins at `begin` is in its first pass."""
     line = evaluator.unit.texts[place.file].encode()[:begin].count(b"\n") + 1
     words = f"the first pass of the loop in line {line}"
-    evaluator.assume(Assumption(words=words, loop=Place(file=place.file, at=begin)))
+    evaluator.assume(Assumption(words=words, loop=SourcePlace(file=place.file, at=begin)))
 
 
-def is_in_update(write: Write, place: Place) -> bool:
+def is_in_update(write: Write, place: SourcePlace) -> bool:
     """True if a write is the update of a loop around a place: it follows each pass."""
     node = write.node
     while (outer := node.parent) is not None:

@@ -15,7 +15,7 @@ from toolkit.launch.host_nodes import (
     uncast,
 )
 from toolkit.launch.host_types import OUTSIDE, Frame
-from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, Place
+from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, SourcePlace
 
 MOST_FRAMES = 16  # calls of a function that launches
 MOST_CALLERS = 8  # functions between `main` and a launch
@@ -59,7 +59,7 @@ class HostCalls:
             if position < len(nodes):
                 arguments[name] = (nodes[position], call.place, outer)
             elif default := function.parameters[position].child_by_field_name("default_value"):
-                arguments[name] = (default, Place(file=function.file, at=0), OUTSIDE)
+                arguments[name] = (default, SourcePlace(file=function.file, at=0), OUTSIDE)
         written = template_arguments(call.node.child_by_field_name("function"))
         templates = {
             name: (node, call.place, outer)
@@ -81,7 +81,7 @@ def _fits(call: HostCall, function: HostFunction) -> bool:
 
 
 def deduced(
-    function: HostFunction, arguments: list[Node], unit: HostUnit, place: Place
+    function: HostFunction, arguments: list[Node], unit: HostUnit, place: SourcePlace
 ) -> dict[str, Node]:
     """Template parameters that follow from the types of arguments: `T *x` of a `float *`.
 

@@ -37,7 +37,7 @@ from toolkit.launch.host_unit import (
     HostFunction,
     HostUnit,
     HostVariable,
-    Place,
+    SourcePlace,
 )
 from toolkit.launch.host_values import DEEPEST, Evaluator
 from toolkit.machine_code.signature import Declared, declared
@@ -233,7 +233,11 @@ class _Reading:
         return Evaluator(unit=self.unit, given=found, assumed=self.assumed)
 
     def _bind(
-        self, node: Node, place: Place, value: Value, found: dict[tuple[HostVariable, str], Value]
+        self,
+        node: Node,
+        place: SourcePlace,
+        value: Value,
+        found: dict[tuple[HostVariable, str], Value],
     ) -> None:
         """Note the value of a variable, and of those of the callers that it is given as."""
         frame = self.frame
@@ -382,7 +386,7 @@ def declared_parameters(
     return tuple(found)
 
 
-def _pointed_to(node: Node, unit: HostUnit, place: Place) -> str | None:
+def _pointed_to(node: Node, unit: HostUnit, place: SourcePlace) -> str | None:
     """The type that a pointer variable points to."""
     if node.type != "identifier":
         return None

@@ -34,7 +34,7 @@ from toolkit.launch.host_numbers import (
     promoted,
 )
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import Assumption, HostVariable, Place
+from toolkit.launch.host_unit import Assumption, HostVariable, SourcePlace
 from toolkit.machine_code.source_tree import walk
 
 if TYPE_CHECKING:
@@ -60,30 +60,38 @@ def field_of(value: Value, path: str) -> Value:
     raise UnknownValueError
 
 
-def _literal(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _literal(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     return literal(text_of(node))
 
 
-def _truth(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _truth(evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int) -> Value:
     return Number(int(node.type == "true"), "b8")
 
 
-def _identifier(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _identifier(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     return evaluator.name(text_of(node), place, frame, depth)
 
 
-def _qualified(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _qualified(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     return evaluator.name(text_of(node).rpartition("::")[2], place, frame, depth)
 
 
-def _inside(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _inside(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     inner = [one for one in node.named_children if one.type != "comment"]
     if len(inner) != 1:
         raise UnknownValueError
     return evaluator.value(inner[0], place, frame, depth)
 
 
-def _list(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _list(evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int) -> Value:
     parts = [evaluator.number(one, place, frame, depth) for one in node.named_children]
     if not 1 <= len(parts) <= 3:
         raise UnknownValueError
@@ -91,7 +99,7 @@ def _list(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: i
     return Dim3(x, y, z)
 
 
-def _unary(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _unary(evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int) -> Value:
     sign = node.children[0].type
     one = evaluator.number(node.children[-1], place, frame, depth)
     if sign == "!":
@@ -106,7 +114,9 @@ def _unary(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: 
     raise UnknownValueError
 
 
-def _binary(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _binary(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     left, right = (node.child_by_field_name(side) for side in ("left", "right"))
     if left is None or right is None:
         raise UnknownValueError
@@ -117,7 +127,9 @@ def _binary(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth:
     return combined(operator, a, evaluator.number(right, place, frame, depth))
 
 
-def _conditional(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _conditional(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     parts = [node.child_by_field_name(x) for x in ("condition", "consequence", "alternative")]
     condition, yes, no = parts
     if condition is None or yes is None or no is None:
@@ -126,7 +138,7 @@ def _conditional(evaluator: Evaluator, node: Node, place: Place, frame: Frame, d
     return evaluator.value(chosen, place, frame, depth)
 
 
-def _cast(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _cast(evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int) -> Value:
     kind, value = (node.child_by_field_name(x) for x in ("type", "value"))
     if kind is None or value is None:
         raise UnknownValueError
@@ -142,7 +154,9 @@ def _as(evaluator: Evaluator, type_text: str, value: Value, frame: Frame) -> Val
     return converted(value, kind)
 
 
-def _sizeof(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _sizeof(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     kind = node.child_by_field_name("type")
     if kind is not None:
         name = text_of(kind)
@@ -172,7 +186,9 @@ def _sizeof(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth:
     return Number(evaluator.types.size(variable.type_text, frame), "u64")
 
 
-def _member(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _member(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     path, one = "", node
     while one.type == "field_expression":
         path = f".{text_of(one.child_by_field_name('field'))}{path}"
@@ -189,7 +205,7 @@ def _member(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth:
 
 
 def _call(  # noqa: PLR0911
-    evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
 ) -> Value:
     function, listed = (node.child_by_field_name(x) for x in ("function", "arguments"))
     if function is None or listed is None:
@@ -217,7 +233,9 @@ def _call(  # noqa: PLR0911
     return library_function(name, numbers)
 
 
-def _assignment(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _assignment(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     """Value of what is assigned, as of `(option = getopt(...)) != -1`."""
     value = node.child_by_field_name("right")
     if value is None or text_of(node.child_by_field_name("operator")) != "=":
@@ -225,7 +243,9 @@ def _assignment(evaluator: Evaluator, node: Node, place: Place, frame: Frame, de
     return evaluator.value(value, place, frame, depth)
 
 
-def _element(evaluator: Evaluator, node: Node, place: Place, frame: Frame, depth: int) -> Value:
+def _element(
+    evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
+) -> Value:
     """Value of an element of an array that is declared with its values and only read."""
     array, listed = (node.child_by_field_name(x) for x in ("argument", "indices"))
     indices = without_comments(listed)
@@ -275,7 +295,7 @@ def _is_read(name: Node) -> bool:
 
 
 def _only(
-    evaluator: Evaluator, arguments: list[Node], place: Place, frame: Frame, depth: int
+    evaluator: Evaluator, arguments: list[Node], place: SourcePlace, frame: Frame, depth: int
 ) -> Value:
     if len(arguments) != 1:
         raise UnknownValueError
@@ -287,7 +307,7 @@ def _expanded(
     parameters: tuple[str, ...],
     body: str,
     arguments: list[Node],
-    place: Place,
+    place: SourcePlace,
     frame: Frame,
     depth: int,
 ) -> Value:
@@ -302,7 +322,12 @@ def _expanded(
 
 
 def _called(
-    evaluator: Evaluator, name: str, arguments: list[Node], place: Place, frame: Frame, depth: int
+    evaluator: Evaluator,
+    name: str,
+    arguments: list[Node],
+    place: SourcePlace,
+    frame: Frame,
+    depth: int,
 ) -> Value:
     """Value of a function of declarations and one return."""
     functions = evaluator.unit.functions[name]
@@ -326,7 +351,7 @@ def _called(
     inner = Frame(function=function, values=values)
     for statement in body.named_children:
         if statement.type == "return_statement" and statement.named_child_count == 1:
-            at = Place(file=function.file, at=statement.start_byte)
+            at = SourcePlace(file=function.file, at=statement.start_byte)
             found = evaluator.value(statement.named_children[0], at, inner, depth)
             kind_node = function.node.child_by_field_name("type")
             kind = (
@@ -340,7 +365,7 @@ def _called(
     raise UnknownValueError
 
 
-Handler = Callable[["Evaluator", Node, Place, Frame, int], Value]
+Handler = Callable[["Evaluator", Node, SourcePlace, Frame, int], Value]
 HANDLERS: dict[str, Handler] = {
     "number_literal": _literal,
     "true": _truth,

@@ -13,7 +13,7 @@ from tree_sitter import Node
 from toolkit.launch.host_nodes import named_struct, text_of, uncast
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_types import OUTSIDE, Frame, has_usual_layout
-from toolkit.launch.host_unit import HostUnit, Place
+from toolkit.launch.host_unit import HostUnit, SourcePlace
 from toolkit.launch.host_values import Evaluator
 from toolkit.machine_code.source_tree import walk
 
@@ -36,7 +36,7 @@ class Structs:
     unit: HostUnit
     evaluator: Evaluator
 
-    def value(self, node: Node, place: Place, frame: Frame) -> np.void:
+    def value(self, node: Node, place: SourcePlace, frame: Frame) -> np.void:
         """Value of an expression. Raises UnknownValueError."""
         node = uncast(node)
         name = named_struct(node, self.unit.structs)
@@ -56,7 +56,7 @@ class Structs:
             return self.value(value, variable.place, frame)
         return self._made(name_of_type, value, variable.place, frame)
 
-    def _made(self, struct: str, values: Node | None, place: Place, frame: Frame) -> np.void:
+    def _made(self, struct: str, values: Node | None, place: SourcePlace, frame: Frame) -> np.void:
         if not has_usual_layout(self.unit, struct):
             raise UnknownValueError
         fields = self._fields(self.unit.structs[struct], frame)
@@ -90,7 +90,7 @@ class Structs:
         declared = {text_of(x) for x in walk(self.unit.structs[struct]) if _is_declared(x)}
         if declared & {text_of(x) for x in walk(node) if x.type == "identifier"}:
             raise UnknownValueError
-        place = Place(file=self.unit.struct_files[struct], at=node.start_byte)
+        place = SourcePlace(file=self.unit.struct_files[struct], at=node.start_byte)
         return self.evaluator.number(node, place, OUTSIDE)
 
     def _fields(self, struct: Node, frame: Frame) -> list[_StructField]:

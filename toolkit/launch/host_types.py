@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from toolkit.launch.host_nodes import text_of
 from toolkit.launch.host_numbers import BITS, C_TYPES, UnknownValueError, Value
-from toolkit.launch.host_unit import HostFunction, HostUnit, HostVariable, Place
+from toolkit.launch.host_unit import HostFunction, HostUnit, HostVariable, SourcePlace
 
 _PLAIN_DECLARATORS = (
     *("identifier", "reference_declarator", "init_declarator"),
@@ -34,8 +34,8 @@ class Frame:
     """A call of a host function: what its parameters and its template parameters mean."""
 
     function: HostFunction | None = None
-    arguments: Mapping[str, tuple[Node, Place, Frame]] = field(default_factory=dict)
-    templates: Mapping[str, tuple[Node, Place, Frame]] = field(default_factory=dict)
+    arguments: Mapping[str, tuple[Node, SourcePlace, Frame]] = field(default_factory=dict)
+    templates: Mapping[str, tuple[Node, SourcePlace, Frame]] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)  # of a function that is evaluated
 
 
@@ -47,7 +47,7 @@ class Types:
     """Types of a unit; `extent` evaluates the extent of an array."""
 
     unit: HostUnit
-    extent: Callable[[Node, Place, Frame], int]
+    extent: Callable[[Node, SourcePlace, Frame], int]
 
     def type_of(self, variable: HostVariable, frame: Frame) -> str | None:
         """Kind of a plain variable, "dim3", or None of any other."""
@@ -151,7 +151,7 @@ class Types:
             extent = declarator.child_by_field_name("size")
             if extent is None:
                 raise UnknownValueError
-            count *= self.extent(extent, Place(file=0, at=0), frame)
+            count *= self.extent(extent, SourcePlace(file=0, at=0), frame)
             declarator = declarator.child_by_field_name("declarator") or declarator
         if declarator.type == "pointer_declarator":
             return 8, 8 * count

@@ -48,7 +48,7 @@ Header = Callable[[str], "tuple[str, str, Header] | None"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class SourcePlace:
     """A place in one of the files, in bytes."""
 
     file: int
@@ -60,7 +60,7 @@ class Assumption:
     """Assumption of an evaluator, in words. `loop`: place of the loop whose first pass it is."""
 
     words: str
-    loop: Place | None = None
+    loop: SourcePlace | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,7 +70,7 @@ class HostVariable:
     name: str
     declaration: Node
     declarator: Node
-    place: Place
+    place: SourcePlace
     scope: tuple[int, int]
     is_global: bool
     kind: str  # "variable", "parameter" or "element" of a range loop
@@ -90,7 +90,7 @@ class Write:
     """
 
     node: Node
-    place: Place
+    place: SourcePlace
     path: str
     value: Node | None
     home: tuple[int, int] | None
@@ -100,7 +100,7 @@ class Write:
 class Use:
     """An address of a variable, or a variable as an argument, in a call of a function."""
 
-    place: Place
+    place: SourcePlace
     function: str
     position: int
     is_address: bool
@@ -119,7 +119,7 @@ class HostFunction:
     templates: tuple[str, ...]
     is_kernel: bool
 
-    def contains(self, place: Place) -> bool:
+    def contains(self, place: SourcePlace) -> bool:
         return self.file == place.file and self.begin <= place.at < self.end
 
     @property
@@ -139,7 +139,7 @@ class HostCall:
 
     name: str
     node: Node
-    place: Place
+    place: SourcePlace
     launch: Node | None
 
 
@@ -161,20 +161,20 @@ class HostUnit:
     uses: dict[str, list[Use]] = field(default_factory=lambda: defaultdict(list))
     loops: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     enumerators: dict[str, Node] = field(default_factory=dict)
-    _meant: dict[tuple[str, Place], HostVariable | None] = field(default_factory=dict)
+    _meant: dict[tuple[str, SourcePlace], HostVariable | None] = field(default_factory=dict)
 
     @property
     def macros(self) -> dict[str, Macro | None]:
         """Macros by their names; None of one that is defined in several ways."""
         return self.directives.macros
 
-    def variable(self, name: str, place: Place) -> HostVariable | None:
+    def variable(self, name: str, place: SourcePlace) -> HostVariable | None:
         """The variable that a name means at a place; None if it is not declared in these files."""
         if (name, place) not in self._meant:
             self._meant[name, place] = self._declared_at(name, place)
         return self._meant[name, place]
 
-    def _declared_at(self, name: str, place: Place) -> HostVariable | None:
+    def _declared_at(self, name: str, place: SourcePlace) -> HostVariable | None:
         found: HostVariable | None = None
         for one in self.variables.get(name, ()):
             if one.is_global:
@@ -185,7 +185,7 @@ class HostUnit:
                     found = one
         return found
 
-    def function_at(self, place: Place) -> HostFunction | None:
+    def function_at(self, place: SourcePlace) -> HostFunction | None:
         """The function that a place is in."""
         every = (one for functions in self.functions.values() for one in functions)
         return next((one for one in every if one.contains(place)), None)
@@ -210,7 +210,7 @@ class HostUnit:
         ]
         return len([one for one in same if not text_of(one.declaration).startswith("extern")]) > 1
 
-    def loops_around(self, place: Place) -> list[tuple[int, int]]:
+    def loops_around(self, place: SourcePlace) -> list[tuple[int, int]]:
         return [one for one in self.loops[place.file] if one[0] <= place.at < one[1]]
 
     # Reading.
@@ -334,7 +334,7 @@ class HostUnit:
                 name=name,
                 declaration=node,
                 declarator=declarator,
-                place=Place(file=file, at=declarator.start_byte),
+                place=SourcePlace(file=file, at=declarator.start_byte),
                 scope=(scope.start_byte, scope.end_byte),
                 is_global=is_global,
                 kind=kind,
@@ -356,7 +356,7 @@ class HostUnit:
             return
         write = Write(
             node=node,
-            place=Place(file=file, at=node.start_byte),
+            place=SourcePlace(file=file, at=node.start_byte),
             path=path,
             value=value,
             home=_home(node),
@@ -369,7 +369,7 @@ class HostUnit:
             return
         launch = next((one for one in node.children if one.type == "kernel_call_syntax"), None)
         name = name_of_callee(function)
-        place = Place(file=file, at=node.start_byte)
+        place = SourcePlace(file=file, at=node.start_byte)
         self.calls.append(HostCall(name=name, node=node, place=place, launch=launch))
         for position, argument in enumerate(arguments.named_children):
             is_address = False

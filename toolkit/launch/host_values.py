@@ -32,7 +32,7 @@ from toolkit.launch.host_numbers import (
     converted,
 )
 from toolkit.launch.host_types import Frame, Types
-from toolkit.launch.host_unit import Assumption, HostUnit, HostVariable, Place, Use, Write
+from toolkit.launch.host_unit import Assumption, HostUnit, HostVariable, SourcePlace, Use, Write
 
 DEEPEST = 48  # values that follow from other values
 # Functions that only read what an address points to
@@ -77,7 +77,7 @@ class Evaluator:
             self.unit, lambda node, place, frame: int(self.number(node, place, frame).value)
         )
 
-    def value(self, node: Node, place: Place, frame: Frame, depth: int = DEEPEST) -> Value:
+    def value(self, node: Node, place: SourcePlace, frame: Frame, depth: int = DEEPEST) -> Value:
         """Value of an expression at a place. Raises UnknownValueError."""
         if depth == 0:
             raise UnknownValueError
@@ -86,18 +86,20 @@ class Evaluator:
             raise UnknownValueError
         return handler(self, node, place, frame, depth - 1)
 
-    def number(self, node: Node, place: Place, frame: Frame, depth: int = DEEPEST) -> Number:
+    def number(self, node: Node, place: SourcePlace, frame: Frame, depth: int = DEEPEST) -> Number:
         found = self.value(node, place, frame, depth)
         if not isinstance(found, Number):
             raise UnknownValueError
         return found
 
-    def dim3(self, node: Node, place: Place, frame: Frame) -> Dim3:
+    def dim3(self, node: Node, place: SourcePlace, frame: Frame) -> Dim3:
         """Value of an expression that a launch takes as a grid or a block."""
         found = self.value(node, place, frame)
         return found if isinstance(found, Dim3) else Dim3(found, ONE, ONE)
 
-    def name(self, name: str, place: Place, frame: Frame, depth: int, path: str = "") -> Value:
+    def name(
+        self, name: str, place: SourcePlace, frame: Frame, depth: int, path: str = ""
+    ) -> Value:
         unit = self.unit
         if not path and name in frame.values:
             return frame.values[name]
@@ -119,7 +121,7 @@ class Evaluator:
         raise UnknownValueError
 
     def variable(
-        self, variable: HostVariable, place: Place, frame: Frame, depth: int, path: str = ""
+        self, variable: HostVariable, place: SourcePlace, frame: Frame, depth: int, path: str = ""
     ) -> Value:
         """Value of a variable, or of the field `path` of it, at a place."""
         if depth == 0 or variable.kind == "element":
@@ -192,7 +194,7 @@ class Evaluator:
         return field_of(self.value(value, variable.place, frame, depth), path)
 
     def _last_write(
-        self, variable: HostVariable, place: Place, path: str, frame: Frame, depth: int
+        self, variable: HostVariable, place: SourcePlace, path: str, frame: Frame, depth: int
     ) -> tuple[Write | None, list[Write]]:
         """The write that certainly comes last before a place, and those of fields after it.
 
@@ -234,7 +236,7 @@ class Evaluator:
                 assume_first_pass(self, first, place)
         return last, later
 
-    def _is_earlier(self, other: Place, place: Place) -> bool:
+    def _is_earlier(self, other: SourcePlace, place: SourcePlace) -> bool:
         """True if what happens at a place of the same function may come before another one."""
         around = self.unit.loops_around(place)
         return other.at < place.at or any(first <= other.at < end for first, end in around)
@@ -258,7 +260,7 @@ class Evaluator:
         return not _HARMLESS.match(use.function)
 
 
-def is_certain(write: Write, place: Place) -> bool:
+def is_certain(write: Write, place: SourcePlace) -> bool:
     """True if a write is certainly executed before a place."""
     home = write.home
     return home is not None and home[0] <= place.at < home[1] and write.place.at < place.at

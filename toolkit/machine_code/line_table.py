@@ -56,9 +56,11 @@ def files_of_table(data: bytes) -> tuple[TableFile, ...]:
 
 
 @lru_cache(maxsize=4)  # asked for each kernel of an image
-def _rows_by_symbol(data: bytes, targets: tuple[tuple[int, str], ...]) -> dict[str, list[_Row]]:
+def _rows_by_symbol(
+    data: bytes, targets: tuple[tuple[int, str], ...]
+) -> dict[str, list[_TableRow]]:
     """Rows by address; of two rows at one address the latter counts."""
-    found: dict[str, list[_Row]] = defaultdict(list)
+    found: dict[str, list[_TableRow]] = defaultdict(list)
     named = dict(targets)
     for unit in _units(data):
         for row in _rows(unit, named):
@@ -81,7 +83,7 @@ class _Unit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Row:
+class _TableRow:
     """Row of the line table: code from this address on is of `source`, None after a sequence."""
 
     symbol: str
@@ -137,7 +139,7 @@ def _files(data: bytes, offset: int) -> Iterator[TableFile]:
         )
 
 
-def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_Row]:
+def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_TableRow]:
     symbol, address, line, file = "", 0, 1, 1
     caller: SourceLine | None = None
     names = [file.name for file in unit.files]
@@ -158,9 +160,9 @@ def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_Row]:
             case "row":
                 source = SourceLine(file=names[file - 1], line=line, caller=caller)
                 rows.append(source)
-                yield _Row(symbol=symbol, address=address, source=source)
+                yield _TableRow(symbol=symbol, address=address, source=source)
             case "end":
-                yield _Row(symbol=symbol, address=address, source=None)
+                yield _TableRow(symbol=symbol, address=address, source=None)
                 rows = [None]
                 symbol, address, line, file, caller = "", 0, 1, 1, None
 

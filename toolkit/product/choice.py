@@ -29,12 +29,12 @@ from toolkit.product.operands import WIDEST_BYTES, Layout, Operand
 from toolkit.product.recipe import (
     Argument,
     Buffer,
-    Factor,
+    BufferPlace,
     Map,
-    Place,
     Precision,
     Recipe,
     RecipeStep,
+    Scalar,
     Value,
 )
 from toolkit.rungs.arguments import L2_PROMOTION_BYTES
@@ -211,7 +211,7 @@ def _compiled(plan: Plan, device: Device, *, with_copier: bool) -> list[bytes]:
     return [first.result() if first else b"", *every]
 
 
-_OF_CALL: dict[str, Argument] = {name: Factor(name) for name in ("alpha", "beta")}
+_OF_CALL: dict[str, Argument] = {name: Scalar(name) for name in ("alpha", "beta")}
 _AS_IT_IS: dict[str, Argument] = {
     name: Value(np.float32(value).tobytes()) for name, value in (("alpha", 1.0), ("beta", 0.0))
 }
@@ -226,12 +226,12 @@ def _step(
 ) -> RecipeStep:
     def converted(one: paths.Argument) -> Argument:
         if isinstance(one, paths.Pointer):
-            return Place(buffers[one.of], one.offset_bytes)
+            return BufferPlace(buffers[one.of], one.offset_bytes)
         if isinstance(one, paths.Factor):
             return factors[one.name]
         if isinstance(one, np.generic):
             return Value(one.tobytes())
-        start = Place(buffers[one.pointer.of], one.pointer.offset_bytes)
+        start = BufferPlace(buffers[one.pointer.of], one.pointer.offset_bytes)
         return Map(
             start,
             one.shape,
@@ -276,8 +276,8 @@ def _copying(
         block=(COPY_THREADS, 1, 1),
         shared_bytes=0,
         arguments=(
-            Place(from_buffer),
-            Place(to_buffer),
+            BufferPlace(from_buffer),
+            BufferPlace(to_buffer),
             *(Value(np.int32(size).tobytes()) for size in sizes),
             *(Value(np.int64(stride).tobytes()) for stride in strides),
             *factors.values(),

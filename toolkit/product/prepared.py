@@ -28,7 +28,7 @@ from toolkit.product.device import (
     workspace_of,
     zero,
 )
-from toolkit.product.recipe import COPIES, Factor, Map, Place, Recipe, RecipeStep, Value
+from toolkit.product.recipe import COPIES, BufferPlace, Map, Recipe, RecipeStep, Scalar, Value
 
 Addresses = dict[str, int]
 
@@ -110,13 +110,13 @@ class _PreparedStep:
         if step.waits_itself:
             self._name, self._call = "cuLaunchKernelEx", EarlyLaunch(geometry)
 
-    def _place(self, argument: Place | Map | Factor | Value) -> int:
+    def _place(self, argument: BufferPlace | Map | Scalar | Value) -> int:
         """Address of the memory from which the driver takes an argument."""
         place: Any
-        if isinstance(argument, Place):
+        if isinstance(argument, BufferPlace):
             place = c_uint64()
             self._pointers.append((place, argument.buffer, argument.offset_bytes))
-        elif isinstance(argument, Factor):
+        elif isinstance(argument, Scalar):
             place = c_float()
             self._factors.append((place, argument.name == "alpha"))
         elif isinstance(argument, Map):

@@ -14,7 +14,7 @@ COPIES: tuple[Buffer, ...] = ("copy of A", "copy of B", "product")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BufferPlace:
     """A place in a buffer."""
 
     buffer: Buffer
@@ -25,7 +25,7 @@ class Place:
 class Map:
     """A tensor map of a matrix that begins at `pointer`, as a `MapTiling` describes it."""
 
-    pointer: Place
+    pointer: BufferPlace
     shape: tuple[int, ...]
     pitches: tuple[int, ...]
     box: tuple[int, ...]
@@ -35,7 +35,7 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class Scalar:
     """alpha or beta of the call."""
 
     name: Literal["alpha", "beta"]
@@ -48,7 +48,7 @@ class Value:
     content: bytes
 
 
-Argument = Place | Map | Factor | Value
+Argument = BufferPlace | Map | Scalar | Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from kernels.selection import parse_selection
 from tests.analysis.traffic.gemm_accesses import gemm_accesses
 from tests.recorded_accesses import all_recorded
 from toolkit.execution import rung_plan
-from toolkit.execution.footprint import Footprint, Place, Recorder
+from toolkit.execution.footprint import Data, Footprint, Recorder
 from toolkit.execution.plan_executor import PlanExecutor
 from toolkit.execution.rung_accesses import RungAccesses
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -122,12 +122,12 @@ def test_accesses_extrapolated_along_k_are_those_at_k_itself(label, shape, monke
         assert ours.same_accesses(theirs)
         assert ours.last == theirs.last
         assert ours.last_read == pytest.approx(theirs.last_read, abs=1)
-        steps = [by_place(one)["step"] for one in (ours, theirs)]
+        steps = [by_data(one)["step"] for one in (ours, theirs)]
         assert steps[0] == pytest.approx(steps[1], abs=0.01 * theirs.last)
 
 
-def by_place(footprint):
-    return np.sort(footprint.entries, order=("place", "kind", "own", "slot", "bin"))
+def by_data(footprint):
+    return np.sort(footprint.entries, order=("data", "kind", "own", "slot", "bin"))
 
 
 def test_where_other_places_are_accessed_at_k_itself_nothing_is_extrapolated(monkeypatch):
@@ -147,7 +147,7 @@ def test_blocks_that_share_tiles_access_what_they_do_when_all_are_executed():
     blocks = launch.geometry.blocks
     counts, rows = executor.counted(), all_recorded(executor)
     found = accesses_of(executor, counts)
-    workspace = found.entries["place"] == Place.SUMS
+    workspace = found.entries["data"] == Data.SUMS
     written, read = (workspace & kind for kind in (found.is_write, ~found.is_write))
     sums = 4 * launch.tiling.block_m * launch.tiling.block_n
     leaves = int((pieces_of_c(launch.variant, launch.parameters, launch.executed).ends < 1).sum())
@@ -164,8 +164,8 @@ def test_blocks_that_share_tiles_access_what_they_do_when_all_are_executed():
     for block in (0, blocks // 2, blocks - 1):
         whole = recorder.footprint(block, rows[rows["block"] == block])
         ours = counts.footprints[counts.plan.region_of[block]]
-        for place in (Place.A, Place.B, Place.C):
-            one, other = (x.entries[x.entries["place"] == place] for x in (ours, whole))
+        for data in (Data.A, Data.B, Data.C):
+            one, other = (x.entries[x.entries["data"] == data] for x in (ours, whole))
             assert one["sectors"].sum() == other["sectors"].sum()
 
 
@@ -178,7 +178,7 @@ def test_a_block_stores_the_tile_whose_k_it_ends_and_not_the_one_that_it_begins(
     launch, counts = executor.launch, executor.counted()
     pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
     found = accesses_of(executor, counts)
-    of_c = found.entries["place"] == Place.C
+    of_c = found.entries["data"] == Data.C
     own = np.searchsorted(pieces.block, found.block[of_c]) + found.entries["own"][of_c]
     assert (np.bincount(pieces.block)[found.block[of_c]] > 1).any()
     assert (pieces.ends[own] == 1).all()
@@ -196,8 +196,8 @@ def test_blocks_that_read_copies_of_a_and_b_share_what_they_would_share_of_a_and
     at = in_time(found, launch.geometry.blocks)
     sizes = np.zeros(at.piece.max() + 1)
     sizes[at.piece] = at.size
-    for place, floats in ((Place.A, 300 * 132), (Place.B, 129 * 132), (Place.C, 300 * 131)):
-        own = np.unique(found.piece[found.entries["place"] == place])
+    for data, floats in ((Data.A, 300 * 132), (Data.B, 129 * 132), (Data.C, 300 * 131)):
+        own = np.unique(found.piece[found.entries["data"] == data])
         # no worker reads all of a part of K in which two of them meet
         assert sizes[own].sum() == pytest.approx(4 * floats, rel=0.15)
     copying = launch.parameters["workers"]  # the first blocks

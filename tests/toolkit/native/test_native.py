@@ -108,7 +108,7 @@ LAYOUTS = {
         "Job": cycles._JOB, "Machine": cycles._Machine, "Result": cycles._RESULT,
     },
     "analysis/traffic/groups.c": {
-        "Entry": groups.ENTRY, "Class": groups._CLASS, "Launch": groups._Launch,
+        "Entry": groups.ENTRY, "Class": groups._CLASS, "LaunchAccesses": groups._LaunchAccesses,
         "Visit": groups.VISIT,
     },
     "analysis/traffic/l2.c": {

@@ -27,7 +27,7 @@ from toolkit.gpu import driver
 from toolkit.product import choice, device, kept_recipes
 from toolkit.product import matmul as call
 from toolkit.product.matmul import PrecisionWarning
-from toolkit.product.recipe import Place, Recipe, RecipeStep
+from toolkit.product.recipe import BufferPlace, Recipe, RecipeStep
 
 M, N, K = 40, 36, 24
 
@@ -310,7 +310,7 @@ def with_workspace(idle, monkeypatch):
     )
 
     def made(size_bytes=1024, zeroed_bytes=64):
-        arguments = (Place("workspace"),)
+        arguments = (BufferPlace("workspace"),)
         step = RecipeStep(kernel.image, "k", (1, 1, 1), (32, 1, 1), 0, arguments)
         recipe = Recipe((step,), size_bytes, zeroed_bytes)
         monkeypatch.setattr(call, "recipe_of", lambda layout, facts, precision: recipe)
