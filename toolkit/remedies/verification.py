@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, lcm, prod
 from typing import Any
 
@@ -141,6 +141,7 @@ def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> Written:
     waits = bound.blocks_meet or schedule_facts(kernel).waits
     if waits and blocks != (range(launch.geometry.blocks),):
         raise UnavailableError("blocks wait for each other, and not all of them are compared")
+    bound = replace(bound, leaves_bounds=launch.allow_out_of_bounds)
     most = min(PATIENCE * MOST_INSTRUCTIONS, launch.max_instructions)
     try:
         runs = run_blocks(bound, list(blocks), max_instructions=most)
