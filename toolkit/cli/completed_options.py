@@ -20,7 +20,8 @@ from analysis.errors import InputError, LaunchError, UnknownNameError, shortened
 from reports import text as words
 from toolkit.cli.argument_syntax import parse_argument
 from toolkit.cli.launch_source import defines_of, machine_code_of
-from toolkit.cli.options import KernelOptions, PredictOptions
+from toolkit.cli.option_groups import given_words
+from toolkit.cli.options import KernelOptions
 from toolkit.cli.typed_numbers import TYPES, is_number, is_type, type_name
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.element_types import type_named
@@ -364,32 +365,7 @@ def open_sizes(options: CompletedOptions, why: str, needed: Sequence[int]) -> In
     return InputError(f"{Path(options.launch.source).name}: {why}: {command} {' '.join(words)}")
 
 
-def _limit_of(launch: KernelOptions) -> str | None:
-    """The value of --limit, which `check` does not take; None for the default."""
-    if not isinstance(launch, PredictOptions) or launch.limit == PredictOptions.limit:
-        return None
-    return f"{launch.limit:g}"
-
-
 def command_line(launch: KernelOptions, command: Command, kernel: str | None) -> str:
     """The command as it was given, with the kernel."""
-    found = ["python", "-m", "toolkit", command, launch.source]
-    if launch.kernel is not None:
-        found += ["-k", kernel or launch.kernel]
-    for option, value in (
-        ("-g", launch.grid),
-        ("-b", launch.block),
-        ("--shared", launch.shared),
-        ("--launch", launch.launch_line),
-        ("--arch", launch.arch),
-        ("--limit", _limit_of(launch)),
-        ("--max-instructions", launch.max_instructions),
-    ):
-        found += [option, str(value)] if value is not None else []
-    for option, values in (
-        ("-a", launch.arguments),
-        ("-D", launch.defines),
-        ("--option", launch.options),
-    ):
-        found += [word for value in values or () for word in (option, value)]
-    return shlex.join(found)
+    named = launch if launch.kernel is None else replace(launch, kernel=kernel or launch.kernel)
+    return shlex.join(["python", "-m", "toolkit", command, launch.source, *given_words(named)])
