@@ -272,10 +272,10 @@ class Call:
         if (rung := self.rung) is not None:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
         common |= {"kernel": self.kernel, "dynamic_shared_bytes": self.dynamic_shared_bytes}
+        common |= vars(self.setup)
         if self.script is not None:
             return common | self.script.launch(self.made, self.defines)
         return common | {
-            **vars(self.setup),
             "arguments": self.made,
             "source": self.code or compiled.result(),
             "grid": self.grid,
