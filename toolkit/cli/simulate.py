@@ -51,6 +51,8 @@ def simulate(
     """
     if watch and (results.save or results.as_json or results.html):
         raise typer.BadParameter("not with --save, --json or --html", param_hint="'--watch'")
+    if watch and (results.verbose or launch.left_out):
+        raise typer.BadParameter("not with --verbose or --left-out", param_hint="'--watch'")
     if launch.allow_out_of_bounds and results.save:
         raise typer.BadParameter("not with --save", param_hint="'--allow-out-of-bounds'")
     if launch.allow_out_of_bounds and results.apply:

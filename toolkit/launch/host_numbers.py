@@ -118,7 +118,8 @@ def checked(value: int | float, kind: str) -> Number:
     """A result of arithmetic. Raises UnknownValueError where a signed integer overflows."""
     if kind[0] == "f":
         try:
-            rounded = float(np.float32(value)) if kind == "f32" else float(value)
+            with np.errstate(over="ignore"):
+                rounded = float(np.float32(value)) if kind == "f32" else float(value)
         except OverflowError:
             raise UnknownValueError from None
         if not math.isfinite(rounded):
@@ -201,5 +202,8 @@ def library_function(name: str, numbers: list[Number]) -> Number:
     if name in ("sqrt", "sqrtf") and len(numbers) == 1 and numbers[0].value >= 0:
         return checked(math.sqrt(numbers[0].value), "f32" if name == "sqrtf" else "f64")
     if name == "pow" and len(numbers) == 2:
-        return checked(float(numbers[0].value) ** float(numbers[1].value), "f64")
+        try:
+            return checked(math.pow(numbers[0].value, numbers[1].value), "f64")
+        except (OverflowError, ValueError):  # no number, or none that is finite
+            raise UnknownValueError from None
     raise UnknownValueError

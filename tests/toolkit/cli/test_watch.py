@@ -242,6 +242,13 @@ def test_nothing_is_kept_of_watched_runs(more):
     assert "not with --save, --json or --html" in result.stderr
 
 
+@pytest.mark.parametrize("more", ["--verbose", "--left-out"])
+def test_options_that_watched_runs_do_not_show_are_refused(more):
+    result = invoke(f"{LAUNCH} {more}")
+    assert result.exit_code == 2
+    assert "not with --verbose or --left-out" in result.stderr
+
+
 def test_mistakes_of_the_launch_end_the_command():
     assert refused(f"{LAUNCH} -a x32[1]").startswith("--arg 2 (")
 
