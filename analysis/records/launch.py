@@ -118,6 +118,7 @@ class LaunchRecord(AskedLaunch):
     None in records of earlier versions. `unseen_share` is the share of blocks that may differ
     unseen (95%).
     `samples_s` are measured times, in the order taken, each of a launch that found L2 as `l2` says.
+    `uncertainty` warns of the time or of estimates.
     """
 
     resources: Resources
@@ -129,6 +130,7 @@ class LaunchRecord(AskedLaunch):
     estimates: dict[str, tuple[float, float]] | None = None
     unseen_share: float | None = None
     samples_s: tuple[float, ...] = ()
+    uncertainty: str = ""
 
     @property
     def estimated(self) -> tuple[str, ...]:
@@ -202,7 +204,6 @@ class LaunchDocument(LaunchRecord):
     traffic_basis: str | None = None
     prediction_basis: str | None = None
     notes: tuple[str, ...] = ()
-    uncertainty: str = ""
     remedies: tuple[Remedy, ...] = ()
     instructions: tuple[InstructionCounts, ...] = ()
 

@@ -196,6 +196,7 @@ def record(simulated: SimulatedCall) -> LaunchRecord:
         estimates=dict(execution.estimates),
         unseen_share=execution.unseen_share,
         samples_s=execution.samples_s,
+        uncertainty=execution.uncertainty,
         lines=tuple(
             LineCounters(file=file, line=line, text=_text(file, line, simulated), counters=counters)
             for (file, line), counters in execution.lines.items()
@@ -237,7 +238,6 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         "measured_s": median(execution.samples_s) if execution.samples_s else None,
         "printed": execution.printed,
         "notes": execution.notes,
-        "uncertainty": execution.uncertainty,
         "remedies": remedies_document(simulated.remedies),
         "instructions": [asdict(instruction) for instruction in execution.instructions],
         "outputs": [
