@@ -133,6 +133,7 @@ class Call:
             cooperative=self.cooperative,
             heap_bytes=None if self.heap_bytes == HEAP_BYTES else self.heap_bytes,
             limit_s=None if self.limit_s == LIMIT_S else self.limit_s,
+            blocks=None if self.blocks is None else str(self.blocks),
             max_instructions=(
                 None if self.max_instructions == MAX_INSTRUCTIONS else self.max_instructions
             ),
