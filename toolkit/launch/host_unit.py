@@ -407,7 +407,7 @@ def host_unit(
                 if path in seen:
                     continue
                 with suppress(OSError, ValueError):
-                    content = read_file(path).decode()
+                    content = read_file(path).decode("utf-8-sig")
                     seen.add(path)
                     return content, path.name, reader(path.parent)
             return None
