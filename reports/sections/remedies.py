@@ -69,10 +69,10 @@ def remedies_notes(remedies: Sequence[Remedy], *, is_applicable: bool = True) ->
     for one in made:
         if one.error:
             yield f"remedy {one.number}: {one.error}"
-    edit = next((one for one in made if one.diff), None)
-    if edit is not None and is_applicable:
-        rounding = " --rounding" if edit.is_rounding else ""
-        yield f"--apply {edit.number}{rounding} writes the edited source, after comparing all blocks"
+    first = next((one for one in made if one.diff), None)
+    if first is not None and is_applicable:
+        number, rounding = first.number, " --rounding" if first.is_rounding else ""
+        yield f"--apply {number}{rounding} writes the edited source, after comparing all blocks"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

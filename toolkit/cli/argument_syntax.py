@@ -358,9 +358,10 @@ def _filled(buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.gene
     if fill == UNWRITTEN:
         return np.full(buffer.bytes, POISON, dtype=np.uint8).view(dtype).reshape(shape)
     if fill == "arange":
-        if is_real(dtype) and prod(shape):
-            number(str(prod(shape) - 1), dtype)  # raises InputError if it does not fit
-        return np.arange(prod(shape)).astype(dtype).reshape(shape)
+        size = prod(shape)
+        if is_real(dtype) and size:
+            number(str(size - 1), dtype)  # raises InputError if it does not fit
+        return np.arange(size).astype(dtype).reshape(shape)
     return np.full(shape, 1 if fill == "ones" else 0, dtype=dtype)
 
 
