@@ -129,6 +129,21 @@ __global__ void turn(float *out, const float *in)
 """
 
 
+def test_edits_are_found_in_python_too() -> None:
+    arrays = [np.zeros(1000, np.float32), np.zeros(1024, np.float32)]
+    execution = simulate(
+        TURN,
+        grid=1,
+        block=(32, 32),
+        arguments=arrays,
+        device="h200",
+        outputs=False,
+        allow_out_of_bounds=True,
+    )
+    titles = [one.title for one in execution.remedies]
+    assert "tile[32][32 + 1], pads each row" in titles
+
+
 def test_edits_are_tried_where_accesses_are_beyond_all_arrays(tmp_path: Path) -> None:
     source = tmp_path / "turn.cu"
     source.write_text(TURN)
