@@ -59,7 +59,7 @@ ENTRIES = (
             "other.",
             "The unit with the largest share is the limiter.",
         ),
-        formula="least time of the unit for its work / time of the launch",
+        formula="time that the unit alone needs for its work / time of the launch",
         where="page: How near each unit is to its limit; terminal: `busy`",
         guide="timing.md#Bounds",
     ),
