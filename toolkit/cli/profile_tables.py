@@ -56,8 +56,8 @@ def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
     if any(row.step for row in shown.rungs) and shown.grade != Grade.THEORY:
         within = f"{100 * NEGLIGIBLE_CHANGE:.0f} %"
         yield (
-            f"Speedup: over the rung before. Why: empty for changes within {within}, or if no "
-            "single reason stands out."
+            f"Speedup: over the rung before. Why: empty within {within}, or if no single reason "
+            "stands out."
         )
     if shown.grade == Grade.RECORDED and shown.view.recorded:
         yield f"Recorded {text.date(shown.view.recorded.created)} on such a GPU."
