@@ -47,7 +47,7 @@ REMEDIES = (
     ),
     _remedy(
         "exchanged thread axes",
-        "threadIdx.x and threadIdx.y are exchanged in the index computations.",
+        "The index computations exchange threadIdx.x and threadIdx.y.",
         "Neighbouring lanes then access neighbouring addresses.",
         "threadIdx.x <-> threadIdx.y",
         "guide/01-coalescing.md#The idea",
