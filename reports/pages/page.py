@@ -48,7 +48,7 @@ GRADES = {
     Grade.MEASURED: "CUDA events around each launch; median of the samples",
     Grade.RECORDED: "as measured, in an earlier run on this GPU model",
     Grade.PREDICTED: "a model of an SM replays the machine code",
-    Grade.SIMULATED: "the machine code ran on the CPU",
+    Grade.SIMULATED: "the machine code was executed on the CPU",
     Grade.THEORY: "a formula of the tiling and of the device",
     Grade.CHECKED: "compared with a float64 reference and an error bound",
 }
