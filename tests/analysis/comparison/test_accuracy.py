@@ -1,5 +1,6 @@
 """Errors of predicted times, as the benchmark computes them and the pages state them."""
 
+import re
 from functools import cache
 
 import pytest
@@ -219,3 +220,10 @@ def test_entries_state_how_many_kernels_and_launches_were_timed(entry):
     ]
     assert entry.what == f"{len(set(of))} kernels outside the ladder"
     assert entry.launches == len(of)
+
+
+def test_the_page_states_one_number_of_fitted_kernels():
+    page = ROOT.joinpath("docs/validation.md").read_text(encoding="utf-8")
+    kernels = f"{len({(one.file, one.kernel) for one in TIMED})}"
+    assert set(re.findall(r"(\d+) other kernels", page)) == {kernels}
+    assert f"58 launches of {kernels} kernels" in page
