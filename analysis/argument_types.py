@@ -1,9 +1,10 @@
-"""Checks of arguments of the public functions: a wrong type raises an error of one line."""
+"""Checks of arguments and fields: a value of a wrong type raises an error of one line."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cache, wraps
 from inspect import signature
 from numbers import Integral, Real
@@ -19,6 +20,7 @@ _NUMBERS: dict[object, tuple[type, float, float]] = {  # NaN is within no bounds
     int: (Integral, -(2**63), 2**64 - 1),
     float: (Real, -sys.float_info.max, sys.float_info.max),
 }
+_OF_PYTHON = (int, bool, float, str, tuple, NoneType)
 _WORDS: dict[object, str] = {
     int: "a whole number of at most 64 bits",
     float: "a finite number",
@@ -56,6 +58,18 @@ def check_types(declared: object, values: Mapping[str, object], where: str = "")
     for name, hint in _hints(declared).items():
         if name in values and not _fits(values[name], hint):
             raise InputError(f"{where}{name} = {shown(values[name])}: give {_described(hint)}")
+
+
+def check_fields(record: Any) -> None:
+    """Raise InputError for a field that its annotation does not allow; for `__post_init__`.
+
+    Integers of NumPy become integers of Python: products of 32-bit sizes would overflow.
+    """
+    values = {one.name: getattr(record, one.name) for one in fields(record)}
+    check_types(type(record), values, f"{type(record).__name__}: ")
+    for name, value in values.items():
+        if type(value) not in _OF_PYTHON and isinstance(value, Integral):
+            object.__setattr__(record, name, int(value))
 
 
 def shown(value: object) -> str:

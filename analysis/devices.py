@@ -23,6 +23,7 @@ from analysis.device_table import (
     Facts,
     values_and_sources,
 )
+from analysis.argument_types import checked
 from analysis.errors import InputError, UnknownNameError, shortened
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOP_PER_FMA
@@ -234,6 +235,7 @@ _POSITIVE_DRIVER_FACTS = (
 )
 
 
+@checked
 def find_device(name: str) -> Device:
     """Record of the database for the device `name`.
 
@@ -248,6 +250,7 @@ def find_device(name: str) -> Device:
     return device
 
 
+@checked
 def limits_of(architecture: str) -> Limits | None:
     """Limits of an architecture such as "sm_90a", by the table of compute capabilities.
 
