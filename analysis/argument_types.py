@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from fractions import Fraction
 from functools import cache, wraps
 from inspect import signature
 from numbers import Integral, Real
@@ -20,7 +21,6 @@ _NUMBERS: dict[object, tuple[type, float, float]] = {  # NaN is within no bounds
     int: (Integral, -(2**63), 2**64 - 1),
     float: (Real, -sys.float_info.max, sys.float_info.max),
 }
-_OF_PYTHON = (int, bool, float, str, tuple, NoneType)
 _WORDS: dict[object, str] = {
     int: "a whole number of at most 64 bits",
     float: "a finite number",
@@ -38,7 +38,7 @@ _WORDS: dict[object, str] = {
 def checked(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Function that raises InputError for a value that its annotations do not allow.
 
-    Integers of NumPy become integers of Python.
+    Numbers of NumPy become numbers of Python.
     """
 
     @wraps(function)
@@ -46,8 +46,7 @@ def checked(function: Callable[Given, Result]) -> Callable[Given, Result]:
         bound = _signature(function).bind(*given, **named)
         check_types(function, bound.arguments)
         for name, value in bound.arguments.items():
-            if isinstance(value, Integral) and not isinstance(value, bool):
-                bound.arguments[name] = int(value)
+            bound.arguments[name] = _of_python(value)
         return function(*bound.args, **bound.kwargs)
 
     return run
@@ -63,13 +62,13 @@ def check_types(declared: object, values: Mapping[str, object], where: str = "")
 def check_fields(record: Any) -> None:
     """Raise InputError for a field that its annotation does not allow; for `__post_init__`.
 
-    Integers of NumPy become integers of Python: products of 32-bit sizes would overflow.
+    Numbers of NumPy become numbers of Python: products of 32-bit sizes would overflow.
     """
     values = {one.name: getattr(record, one.name) for one in fields(record)}
     check_types(type(record), values, f"{type(record).__name__}: ")
     for name, value in values.items():
-        if type(value) not in _OF_PYTHON and isinstance(value, Integral):
-            object.__setattr__(record, name, int(value))
+        if (plain := _of_python(value)) is not value:
+            object.__setattr__(record, name, plain)
 
 
 def shown(value: object) -> str:
@@ -80,18 +79,41 @@ def shown(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
+def _of_python(value: Any) -> Any:
+    """An integer or a float instead of a number of another type; other values as they are."""
+    if isinstance(value, int | float | Fraction) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 _signature = cache(signature)
+
+
+class _UnknownNames(type):
+    """Class of a name whose attributes and items are unknown types too: `np.float64`."""
+
+    def __getattr__(cls, name: str) -> _UnknownNames:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return cls
+
+    def __getitem__(cls, item: object) -> _UnknownNames:
+        return cls
+
+
+class _Unknown(metaclass=_UnknownNames):
+    """A type that is imported for type checkers only: any value fits."""
 
 
 @cache
 def _hints(declared: object) -> dict[str, Any]:
-    """Types of parameters or fields; Any for types that are imported for type checkers only."""
+    """Types of parameters or fields."""
     unknown: dict[str, Any] = {}
     while True:
         try:
             return get_type_hints(declared, localns=unknown)
         except NameError as error:
-            unknown[str(error.name)] = Any
+            unknown[str(error.name)] = _Unknown
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -110,8 +132,10 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint in _NUMBERS:
         kind, least, most = _NUMBERS[hint]
         is_one = isinstance(value, kind) and not isinstance(value, bool)
-        return is_one and bool(least <= value <= most)
-    return hint is Any or isinstance(value, (bytes, bytearray) if hint is bytes else origin)
+        return is_one and bool(least <= _of_python(value) <= most)
+    return hint in (Any, _Unknown) or isinstance(
+        value, (bytes, bytearray) if hint is bytes else origin
+    )
 
 
 def _described(hint: Any) -> str:

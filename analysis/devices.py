@@ -14,6 +14,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Literal
 
+from analysis.argument_types import checked
 from analysis.device_table import (
     LIMITS,
     MEASURED,
@@ -23,7 +24,6 @@ from analysis.device_table import (
     Facts,
     values_and_sources,
 )
-from analysis.argument_types import checked
 from analysis.errors import InputError, UnknownNameError, shortened
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOP_PER_FMA

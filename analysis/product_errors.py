@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from analysis.argument_types import checked
 from analysis.errors import InputError, UnknownNameError
-from analysis.problem import Gemm
+from analysis.problem import LARGEST_DIMENSION, Gemm
 from analysis.rounding import as_floats
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def product_error(
     are_matrices = x.ndim == y.ndim == 2 and x.size > 0 and y.size > 0
     if not (are_matrices and x.shape[1] == y.shape[0] and found.shape == (len(x), y.shape[1])):
         raise InputError(
-            f"result of shape {found.shape}, A {x.shape}, B {y.shape}: give m x n, m x k and k x n, "
-            "each with elements"
+            f"result of shape {found.shape}, A {x.shape}, B {y.shape}: "
+            "give m x n, m x k and k x n, each with elements"
         )
     difference = np.abs(found - x @ y)
     magnitude = np.abs(x) @ np.abs(y)
@@ -126,15 +126,18 @@ def sample_inputs(
     """Rows of A and columns of B of a class, as many of both by default, drawn by a seed.
 
     They are float32 arrays of shapes (rows, k) and (k, columns). Raises UnknownNameError for a
-    class that is not in `DATA_CLASSES`, and InputError for a size below 1 or a negative seed.
+    class that is not in `DATA_CLASSES`, and InputError for a size out of range or a negative seed.
     """
     import numpy as np
 
     _check_class(data)
     columns = rows if columns is None else columns
-    for name, value, least in (("k", k, 1), ("seed", seed, 0), ("rows", rows, 1), ("columns", columns, 1)):
-        if value < least:
-            raise InputError(f"{name} = {value}: give {least} or more")
+    sizes = {"k": k, "rows": rows, "columns": columns}
+    for name, size in sizes.items():
+        if not 1 <= size <= LARGEST_DIMENSION:
+            raise InputError(f"{name} = {size}: give 1 to {LARGEST_DIMENSION}")
+    if seed < 0:
+        raise InputError(f"seed = {seed}: give 0 or more")
     place = list(DATA_CLASSES).index(data)
     rng = np.random.default_rng([seed, place, k])
     with np.errstate(over="raise", invalid="raise"):

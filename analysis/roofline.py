@@ -103,7 +103,12 @@ def attainable(peak_flop_per_s: float, bandwidth_bytes_per_s: float, intensity: 
 
 @checked
 def share_of_peak(flop_per_s: float, device: Device) -> float:
-    """`flop_per_s` as a fraction of the device's nominal FP32 rate."""
+    """`flop_per_s` as a fraction of the device's nominal FP32 rate.
+
+    Raises InputError for a negative rate.
+    """
+    if flop_per_s < 0:
+        raise InputError(f"flop_per_s = {flop_per_s}: give 0 or more")
     return flop_per_s / device.fp32_flop_per_s
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.argument_types import checked, shown
 from analysis.errors import InputError, first_line
+from analysis.problem import LARGEST_DIMENSION
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,20 +54,20 @@ def gemm_error_bound(
     Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci.
     Comput. 41(5), 2019, Theorem 2.4, for rounding errors that are independent with mean zero:
     random matrices comply, a matrix of one repeated value may not. Subnormal numbers must not
-    be flushed to zero. Raises InputError if k < 1 or |C| is missing, and for magnitudes that are
-    negative, no numbers or of two shapes.
+    be flushed to zero. Raises InputError if k is out of range or |C| is missing, and for
+    magnitudes that are negative, no numbers or of two shapes.
     """
     import numpy as np
 
-    if k < 1:
-        raise InputError(f"k = {k}: a product has at least one term")
-    if beta and abs_c is None:
-        raise InputError(f"beta = {beta}: the bound needs |C|")
+    if not 1 <= k <= LARGEST_DIMENSION:
+        raise InputError(f"k = {k}: a product has 1 to {LARGEST_DIMENSION} terms")
     scale = _magnitudes("abs_product", abs_product)
     shape = scale.shape
     if alpha not in (-1, 1):
         scale = abs(alpha) * scale
     if beta:
+        if abs_c is None:
+            raise InputError(f"beta = {beta}: the bound needs |C|")
         of_c = _magnitudes("abs_c", abs_c)
         if of_c.shape != shape:
             raise InputError(f"abs_product of shape {shape}, abs_c {of_c.shape}: they must agree")
@@ -152,7 +153,7 @@ def as_floats(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
     return given.astype(np.float64, copy=False)
 
 
-def _magnitudes(name: str, matrix: ArrayLike | None) -> NDArray[np.float64]:
+def _magnitudes(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
     found = as_floats(name, matrix)
     if found.min(initial=0) < 0:
         raise InputError(f"{name} has an element below 0: give magnitudes")

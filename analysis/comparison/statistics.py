@@ -52,8 +52,8 @@ def median_interval(samples: Sequence[float]) -> Interval | None:
     """Narrowest symmetric order-statistics interval that covers the true median.
 
     It does so with a chance of at least 95% for independent samples. None for fewer than 6 samples,
-    since 1 - 2·2^-5 < 0.95 ≤ 1 - 2·2^-6. Raises InputError for a sample that is no number, negative,
-    infinite or NaN.
+    since 1 - 2·2^-5 < 0.95 ≤ 1 - 2·2^-6. Raises InputError for a sample that is no number, negative
+    or infinite.
     """
     ordered = sorted(_times("samples", samples))
     rank = _rank(len(ordered))
