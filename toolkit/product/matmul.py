@@ -10,6 +10,7 @@ from numbers import Real
 from threading import RLock, local
 from typing import Any, get_args
 
+from analysis.argument_types import shown
 from analysis.errors import InputError, ToolkitError, UnknownNameError
 from toolkit.gpu.driver import driver
 from toolkit.product import device
@@ -121,8 +122,8 @@ def matmul(
         Where "fp32" is faster it is taken, and a `PrecisionWarning` says so once for a shape.
     stream
         Stream for arrays of PyCUDA and of the array interface: a stream of PyCUDA, or its handle.
-        Without it, the default stream, or the stream that the interface names. PyTorch and CuPy
-        have a current stream, which is taken.
+        Without it, the default stream, or the stream that the arrays' interfaces name; they must
+        not name two. PyTorch and CuPy have a current stream, which is taken.
 
     Returns
     -------
@@ -174,7 +175,10 @@ def matmul(
             | out_address % WIDEST_BYTES
         )
         key = library, a_facts, b_facts, out_facts, bits, library.identifier(a_facts), precision
-        call = _of_thread.calls.get(key)
+        try:
+            call = _of_thread.calls.get(key)
+        except TypeError:  # a precision without a hash, which is none
+            call = None
         if call is None:
             call = _new_call(library, (a, b, out), (a_address, b_address, out_address), key)
         if alpha is not ONE:
@@ -193,7 +197,7 @@ def matmul(
         else:
             call.check_apart(a_address, b_address, out_address)
             library.note_write(out)
-        handle = library.stream(a_facts, a, stream)
+        handle = library.stream(a_facts, (a, b, out), stream)
         call.launch(a_address, b_address, out_address, (alpha, beta), handle)
         return out
     except ToolkitError as error:
@@ -265,7 +269,11 @@ def _factor(name: str, value: Any) -> float:
         raise InputError(
             f"{name} is a {type(value).__name__}: give a number of Python, float({name})"
         )
-    rounded = float(c_float(float(value)).value)
-    if math.isinf(rounded) and not math.isinf(value):
-        raise InputError(f"{name} = {float(value):g} is no float32: give at most 3.4e38")
+    try:
+        exact = float(value)
+    except OverflowError:  # an integer beyond the floats
+        raise InputError(f"{name} = {shown(value)} is no float32: give at most 3.4e38") from None
+    rounded = float(c_float(exact).value)
+    if math.isinf(rounded) and not math.isinf(exact):
+        raise InputError(f"{name} = {exact:g} is no float32: give at most 3.4e38")
     return rounded
