@@ -174,11 +174,9 @@ def matmul(
             | b_address % WIDEST_BYTES << 4
             | out_address % WIDEST_BYTES
         )
-        key = library, a_facts, b_facts, out_facts, bits, library.identifier(a_facts), precision
-        try:
-            call = _of_thread.calls.get(key)
-        except TypeError:  # a precision without a hash, which is none
-            call = None
+        which = precision if isinstance(precision, str) else shown(precision)  # it may have no hash
+        key = library, a_facts, b_facts, out_facts, bits, library.identifier(a_facts), which
+        call = _of_thread.calls.get(key)
         if call is None:
             call = _new_call(library, (a, b, out), (a_address, b_address, out_address), key)
         if alpha is not ONE:
@@ -214,7 +212,7 @@ def _new_call(
 ) -> _Call:
     _, *facts, _, _, precision = key
     if precision not in PRECISIONS:
-        raise UnknownNameError("precision", str(precision), PRECISIONS)
+        raise UnknownNameError("precision", precision, PRECISIONS)
     views: list[OperandView] = []
     for name, array, address, fact in zip(NAMES, arrays, addresses, facts, strict=True):
         if array is None:  # a new array
