@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from fractions import Fraction
 from functools import cache, wraps
 from inspect import signature
@@ -21,6 +20,7 @@ _NUMBERS: dict[object, tuple[type, float, float]] = {  # NaN is within no bounds
     int: (Integral, -(2**63), 2**64 - 1),
     float: (Real, -sys.float_info.max, sys.float_info.max),
 }
+_KINDS: dict[object, Any] = {bytes: (bytes, bytearray), Any: object}
 _WORDS: dict[object, str] = {
     int: "a whole number of at most 64 bits",
     float: "a finite number",
@@ -54,8 +54,8 @@ def checked(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
 def check_types(declared: object, values: Mapping[str, object], where: str = "") -> None:
     """Raise InputError for a value that the annotations of a function or a class do not allow."""
-    for name, hint in _hints(declared).items():
-        if name in values and not _fits(values[name], hint):
+    for name, (hint, fits) in _tests(declared).items():
+        if name in values and not fits(values[name]):
             raise InputError(f"{where}{name} = {shown(values[name])}: give {_described(hint)}")
 
 
@@ -64,9 +64,8 @@ def check_fields(record: Any) -> None:
 
     Numbers of NumPy become numbers of Python: products of 32-bit sizes would overflow.
     """
-    values = {one.name: getattr(record, one.name) for one in fields(record)}
-    check_types(type(record), values, f"{type(record).__name__}: ")
-    for name, value in values.items():
+    check_types(type(record), vars(record), f"{type(record).__name__}: ")
+    for name, value in vars(record).items():
         if (plain := _of_python(value)) is not value:
             object.__setattr__(record, name, plain)
 
@@ -79,9 +78,12 @@ def shown(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
+_OF_PYTHON = int, float, str, tuple, Fraction
+
+
 def _of_python(value: Any) -> Any:
     """An integer or a float instead of a number of another type; other values as they are."""
-    if isinstance(value, int | float | Fraction) or not isinstance(value, Real):
+    if isinstance(value, _OF_PYTHON) or not isinstance(value, Real):
         return value
     return int(value) if isinstance(value, Integral) else float(value)
 
@@ -105,7 +107,9 @@ class _Unknown(metaclass=_UnknownNames):
     """A type that is imported for type checkers only: any value fits."""
 
 
-@cache
+_KINDS[_Unknown] = object
+
+
 def _hints(declared: object) -> dict[str, Any]:
     """Types of parameters or fields."""
     unknown: dict[str, Any] = {}
@@ -116,26 +120,51 @@ def _hints(declared: object) -> dict[str, Any]:
             unknown[str(error.name)] = _Unknown
 
 
-def _fits(value: Any, hint: Any) -> bool:
+Test = Callable[[Any], bool]
+
+
+@cache
+def _tests(declared: object) -> dict[str, tuple[Any, Test]]:
+    """Annotation of each parameter or field, and a function that says if a value fits it."""
+    return {name: (hint, _test_of(hint)) for name, hint in _hints(declared).items()}
+
+
+def _test_of(hint: Any) -> Test:
     origin, among = get_origin(hint) or hint, get_args(hint)
     if hasattr(origin, "__value__"):  # the name of another hint, as NumPy's NDArray may be
-        return _fits(value, origin.__value__)
+        return _test_of(origin.__value__)
     if origin in (Union, UnionType):
-        return any(_fits(value, one) for one in among)
+        tests = [_test_of(one) for one in among]
+        return lambda value: any(test(value) for test in tests)
     if origin is Literal:
-        return any(type(value) is type(one) and value == one for one in among)
+        return lambda value: any(type(value) is type(one) and value == one for one in among)
     if origin in (Sequence, tuple):
-        is_one = isinstance(value, Sequence) and not isinstance(value, str | bytes)
         # for other element types the function itself checks the elements
-        is_known = among == (str,) or origin is tuple
-        return is_one and (not is_known or all(_fits(one, among[0]) for one in value))
+        is_known = among == (str,) or (origin is tuple and among != ())
+        return _test_of_list(_test_of(among[0]) if is_known else None)
     if hint in _NUMBERS:
-        kind, least, most = _NUMBERS[hint]
-        is_one = isinstance(value, kind) and not isinstance(value, bool)
-        return is_one and bool(least <= _of_python(value) <= most)
-    return hint in (Any, _Unknown) or isinstance(
-        value, (bytes, bytearray) if hint is bytes else origin
-    )
+        return _test_of_number(hint, *_NUMBERS[hint])
+    kinds = _KINDS.get(hint, origin)
+    return lambda value: isinstance(value, kinds)
+
+
+def _test_of_list(of_one: Test | None) -> Test:
+    def fits(value: Any) -> bool:
+        is_one = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        return is_one and (of_one is None or all(map(of_one, value)))
+
+    return fits
+
+
+def _test_of_number(usual: type, kind: type, least: float, most: float) -> Test:
+    def fits(value: Any) -> bool:
+        if type(value) is not usual:
+            if not isinstance(value, kind) or isinstance(value, bool):
+                return False
+            value = _of_python(value)
+        return bool(least <= value <= most)
+
+    return fits
 
 
 def _described(hint: Any) -> str:
