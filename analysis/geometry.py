@@ -32,7 +32,7 @@ class Geometry:
     """Number of blocks and threads of a launch.
 
     `grid` and `block` are (x, y, z); `dynamic_shared_bytes` is per block. Raises InputError for
-    what is not three sizes of at least 1, and for a negative number of bytes.
+    what is not three sizes of at least 1. Limits of a device are not checked here.
     """
 
     grid: tuple[int, int, int]
@@ -43,14 +43,8 @@ class Geometry:
         check_fields(self)
         for name, sizes in (("grid", self.grid), ("block", self.block)):
             if len(sizes) != 3 or min(sizes) < 1:
-                raise InputError(
-                    f"Geometry: {name} = {shown(sizes)}: give three sizes of at least 1"
-                )
+                raise InputError(f"{name} = {shown(sizes)}: give three sizes of at least 1")
             object.__setattr__(self, name, tuple(map(int, sizes)))
-        if self.dynamic_shared_bytes < 0:
-            raise InputError(
-                f"Geometry: dynamic_shared_bytes = {self.dynamic_shared_bytes}: give 0 or more"
-            )
 
     @classmethod
     def of(cls, blocks: int, threads: int, dynamic_shared_bytes: int = 0) -> Geometry:

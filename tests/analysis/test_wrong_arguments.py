@@ -139,7 +139,7 @@ def test_any_value_is_taken_or_refused_in_one_line(function, good):
         (Gemm, {"k": True}, "Gemm: k = True: give a whole number"),
         (Geometry, {"block": (32, 1)}, "block = (32, 1): give three sizes of at least 1"),
         (Geometry, {"grid": (0, 1, 1)}, "grid = (0, 1, 1): give three sizes of at least 1"),
-        (Geometry, {"dynamic_shared_bytes": -1}, "dynamic_shared_bytes = -1: give 0 or more"),
+        (Geometry, {"dynamic_shared_bytes": 1.5}, "Geometry: dynamic_shared_bytes = 1.5"),
         (Tiling, {"block_k": 0}, "block_k = 0: give 1 or more"),
         (Tiling, {"bulk": 1}, "bulk = 1: give True or False"),
         (coalescing.sectors, {"width_bytes": True}, "width_bytes = True"),
