@@ -270,8 +270,10 @@ def _factor(name: str, value: Any) -> float:
     try:
         exact = float(value)
     except OverflowError:  # an integer beyond the floats
-        raise InputError(f"{name} = {shown(value)} is no float32: give at most 3.4e38") from None
+        raise InputError(
+            f"{name} = {shown(value)} does not fit in float32: give at most 3.4e38"
+        ) from None
     rounded = float(c_float(exact).value)
     if math.isinf(rounded) and not math.isinf(exact):
-        raise InputError(f"{name} = {exact:g} is no float32: give at most 3.4e38")
+        raise InputError(f"{name} = {exact:g} does not fit in float32: give at most 3.4e38")
     return rounded
