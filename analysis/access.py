@@ -48,6 +48,7 @@ from math import isqrt
 from types import MappingProxyType
 from typing import Literal
 
+from analysis.argument_types import check_fields, checked
 from analysis.devices import TensorFormat
 from analysis.errors import InputError
 from analysis.geometry import WARP_SIZE, ceil_div, exact_div
@@ -94,7 +95,8 @@ class TensorProducts:
 class Tiling:
     """Division of the product into tiles: per block, per phase and per thread.
 
-    Widths are floats per instruction, as the compiler emits them.
+    Widths are floats per instruction, as the compiler emits them. Raises InputError for a size, a
+    width or a number below 1.
     """
 
     block_m: int  #: rows of the tile of C of one block
@@ -119,6 +121,12 @@ class Tiling:
     leaves_sums: bool = False  #: slices or blocks exchange partial sums in memory
     stages: int = 1  #: phases that shared memory holds at the same time
     tensor: TensorProducts | None = None  #: None if FP32 units multiply
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name, value in vars(self).items():
+            if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+                raise InputError(f"Tiling: {name} = {value}: give 1 or more")
 
     @property
     def threads_per_block(self) -> int:
@@ -247,6 +255,7 @@ class AccessCounts:
         return Fraction(self.instructions(space, operation), self.problem.c_elements)
 
 
+@checked
 def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
     """Accesses of one launch of a kernel with the tiling `tiling`.
 
@@ -372,6 +381,7 @@ class TileLimit:
     widest_by_shared: int
 
 
+@checked
 def largest_square_tile(*, max_threads_per_block: int, shared_bytes_per_block: int) -> TileLimit:
     """Largest T for which T² threads and 2·T²·4 bytes of shared memory fit into one block.
 

@@ -1,9 +1,10 @@
-"""Checks of arguments of the public functions: a wrong type raises an error of one line."""
+"""Checks of arguments and fields: a value of a wrong type raises an error of one line."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cache, wraps
 from inspect import signature
 from numbers import Integral, Real
@@ -19,6 +20,7 @@ _NUMBERS: dict[object, tuple[type, float, float]] = {  # NaN is within no bounds
     int: (Integral, -(2**63), 2**64 - 1),
     float: (Real, -sys.float_info.max, sys.float_info.max),
 }
+_KINDS: dict[object, Any] = {bytes: (bytes, bytearray), Any: object}
 _WORDS: dict[object, str] = {
     int: "a whole number of at most 64 bits",
     float: "a finite number",
@@ -36,7 +38,7 @@ _WORDS: dict[object, str] = {
 def checked(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Function that raises InputError for a value that its annotations do not allow.
 
-    Integers of NumPy become integers of Python.
+    Numbers of NumPy become numbers of Python.
     """
 
     @wraps(function)
@@ -44,8 +46,7 @@ def checked(function: Callable[Given, Result]) -> Callable[Given, Result]:
         bound = _signature(function).bind(*given, **named)
         check_types(function, bound.arguments)
         for name, value in bound.arguments.items():
-            if isinstance(value, Integral) and not isinstance(value, bool):
-                bound.arguments[name] = int(value)
+            bound.arguments[name] = _of_python(value)
         return function(*bound.args, **bound.kwargs)
 
     return run
@@ -53,9 +54,20 @@ def checked(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
 def check_types(declared: object, values: Mapping[str, object], where: str = "") -> None:
     """Raise InputError for a value that the annotations of a function or a class do not allow."""
-    for name, hint in _hints(declared).items():
-        if name in values and not _fits(values[name], hint):
+    for name, (hint, fits) in _tests(declared).items():
+        if name in values and not fits(values[name]):
             raise InputError(f"{where}{name} = {shown(values[name])}: give {_described(hint)}")
+
+
+def check_fields(record: Any) -> None:
+    """Raise InputError for a field that its annotation does not allow; for `__post_init__`.
+
+    Numbers of NumPy become numbers of Python: products of 32-bit sizes would overflow.
+    """
+    check_types(type(record), vars(record), f"{type(record).__name__}: ")
+    for name, value in vars(record).items():
+        if (plain := _of_python(value)) is not value:
+            object.__setattr__(record, name, plain)
 
 
 def shown(value: object) -> str:
@@ -66,38 +78,93 @@ def shown(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
+_OF_PYTHON = int, float, str, tuple, Fraction
+
+
+def _of_python(value: Any) -> Any:
+    """An integer or a float instead of a number of another type; other values as they are."""
+    if isinstance(value, _OF_PYTHON) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 _signature = cache(signature)
 
 
-@cache
+class _UnknownNames(type):
+    """Class of a name whose attributes and items are unknown types too: `np.float64`."""
+
+    def __getattr__(cls, name: str) -> _UnknownNames:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return cls
+
+    def __getitem__(cls, item: object) -> _UnknownNames:
+        return cls
+
+
+class _Unknown(metaclass=_UnknownNames):
+    """A type that is imported for type checkers only: any value fits."""
+
+
+_KINDS[_Unknown] = object
+
+
 def _hints(declared: object) -> dict[str, Any]:
-    """Types of parameters or fields; Any for types that are imported for type checkers only."""
+    """Types of parameters or fields."""
     unknown: dict[str, Any] = {}
     while True:
         try:
             return get_type_hints(declared, localns=unknown)
         except NameError as error:
-            unknown[str(error.name)] = Any
+            unknown[str(error.name)] = _Unknown
 
 
-def _fits(value: Any, hint: Any) -> bool:
+Test = Callable[[Any], bool]
+
+
+@cache
+def _tests(declared: object) -> dict[str, tuple[Any, Test]]:
+    """Annotation of each parameter or field, and a function that says if a value fits it."""
+    return {name: (hint, _test_of(hint)) for name, hint in _hints(declared).items()}
+
+
+def _test_of(hint: Any) -> Test:
     origin, among = get_origin(hint) or hint, get_args(hint)
     if hasattr(origin, "__value__"):  # the name of another hint, as NumPy's NDArray may be
-        return _fits(value, origin.__value__)
+        return _test_of(origin.__value__)
     if origin in (Union, UnionType):
-        return any(_fits(value, one) for one in among)
+        tests = [_test_of(one) for one in among]
+        return lambda value: any(test(value) for test in tests)
     if origin is Literal:
-        return any(type(value) is type(one) and value == one for one in among)
+        return lambda value: any(type(value) is type(one) and value == one for one in among)
     if origin in (Sequence, tuple):
-        is_one = isinstance(value, Sequence) and not isinstance(value, str | bytes)
         # for other element types the function itself checks the elements
-        is_known = among == (str,) or origin is tuple
-        return is_one and (not is_known or all(_fits(one, among[0]) for one in value))
+        is_known = among == (str,) or (origin is tuple and among != ())
+        return _test_of_list(_test_of(among[0]) if is_known else None)
     if hint in _NUMBERS:
-        kind, least, most = _NUMBERS[hint]
-        is_one = isinstance(value, kind) and not isinstance(value, bool)
-        return is_one and bool(least <= value <= most)
-    return hint is Any or isinstance(value, (bytes, bytearray) if hint is bytes else origin)
+        return _test_of_number(hint, *_NUMBERS[hint])
+    kinds = _KINDS.get(hint, origin)
+    return lambda value: isinstance(value, kinds)
+
+
+def _test_of_list(of_one: Test | None) -> Test:
+    def fits(value: Any) -> bool:
+        is_one = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        return is_one and (of_one is None or all(map(of_one, value)))
+
+    return fits
+
+
+def _test_of_number(usual: type, kind: type, least: float, most: float) -> Test:
+    def fits(value: Any) -> bool:
+        if type(value) is not usual:
+            if not isinstance(value, kind) or isinstance(value, bool):
+                return False
+            value = _of_python(value)
+        return bool(least <= value <= most)
+
+    return fits
 
 
 def _described(hint: Any) -> str:

@@ -23,11 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.access import BANKS, WAVEFRONT_BYTES, WORD_BYTES, Operand, Operation, Pattern, Space
-from analysis.errors import InputError
+from analysis.argument_types import checked, shown
+from analysis.errors import InputError, first_line
 from analysis.geometry import WARP_SIZE, ceil_div
 
 SECTOR_BYTES = 32
 LINE_BYTES = 128
+MOST_ADDRESS = 2**63 - 1  # of the signed integers here; a GPU has far less
 
 Addresses = Sequence[int] | NDArray[np.integer[Any]]
 Mask = Sequence[bool] | NDArray[np.bool_]
@@ -56,31 +58,36 @@ class Wavefronts:
         return self.wavefronts - self.groups
 
 
+@checked
 def sectors(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
     """Number of distinct 32-byte sectors that one global request accesses.
 
     `addresses` are byte addresses of up to 32 lanes, each of `width_bytes` (1, 2, 4, 8 or 16).
     `active` is True for the lanes that take part (None: all); the others access nothing. Raises
-    InputError for an address that is negative or not a multiple of the width.
+    InputError for an address that is negative, not a multiple of the width or not below 2^63.
     """
     return _distinct_pieces(addresses, width_bytes, active, SECTOR_BYTES)
 
 
+@checked
 def lines(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
     """Number of distinct 128-byte lines that a global request accesses; arguments as `sectors`."""
     return _distinct_pieces(addresses, width_bytes, active, LINE_BYTES)
 
 
+@checked
 def ideal_sectors(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
     """Fewest sectors that could hold the distinct bytes accessed; arguments as `sectors`."""
     return ceil_div(_distinct_bytes(addresses, width_bytes, active), SECTOR_BYTES)
 
 
+@checked
 def ideal_wavefronts(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
     """Fewest wavefronts that could carry the distinct bytes accessed; arguments as `sectors`."""
     return ceil_div(_distinct_bytes(addresses, width_bytes, active), WAVEFRONT_BYTES)
 
 
+@checked
 def shared_wavefronts(
     addresses: Addresses,
     *,
@@ -115,6 +122,7 @@ def shared_wavefronts(
     )
 
 
+@checked
 def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
     """Lower bound on the clocks for which a global load that hits L1 occupies the load/store unit.
 
@@ -136,6 +144,7 @@ def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None
     )
 
 
+@checked
 def pattern(
     *,
     space: Space,
@@ -149,9 +158,12 @@ def pattern(
     """Cost of one access in the memory system, as the record of a profile.
 
     `addresses` and `active` as `sectors`; `requests` is the number of such requests of the launch.
-    Raises InputError as `sectors` does, and if no lane is active.
+    Raises InputError as `sectors` does, if no lane is active, and for a negative number of
+    requests.
     """
     width = instruction_bytes
+    if requests < 0:
+        raise InputError(f"requests = {requests}: give 0 or more")
     if _distinct_bytes(addresses, width, active) == 0:
         raise InputError("a pattern needs at least one active lane")
     described = partial(
@@ -209,26 +221,36 @@ def _merges(lanes: NDArray[np.int64], addresses: NDArray[np.int64]) -> bool:
     )
 
 
+def _as_array(name: str, values: object) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # of lists of different lengths
+        raise InputError(f"{name} = {shown(values)}: {first_line(error)}") from None
+
+
 def _active(
     addresses: Addresses, width_bytes: int, active: Mask | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Active lanes and their addresses. Raises InputError for an impossible request."""
     if width_bytes not in _GROUPS_PER_REQUEST:
         raise InputError(f"width of {width_bytes} bytes: a lane accesses 1, 2, 4, 8 or 16 bytes")
-    given = np.asarray(addresses)
+    given = _as_array("addresses", addresses)
     if given.ndim != 1 or len(given) > WARP_SIZE:
         raise InputError(
             f"addresses of shape {given.shape}: give one per lane of a warp, at most {WARP_SIZE}"
         )
     if given.size and given.dtype.kind not in "iu":
-        raise InputError(f"addresses of type {given.dtype}: give integers")
-    mask = np.ones(len(given), dtype=np.bool_) if active is None else np.asarray(active)
+        raise InputError(f"addresses of type {given.dtype}: give integers below 2^63")
+    mask = np.ones(len(given), dtype=np.bool_) if active is None else _as_array("active", active)
     if mask.shape != given.shape or (mask.size and mask.dtype.kind != "b"):
         raise InputError(
             f"active has type {mask.dtype} and shape {mask.shape}: "
             f"give one boolean per address, {len(given)}"
         )
     lanes = np.flatnonzero(mask)
+    if given.dtype.kind == "u" and given[lanes].max(initial=0) > MOST_ADDRESS:
+        lane = lanes[np.argmax(given[lanes])]
+        raise InputError(f"lane {lane}: address {int(given[lane]):#x} is not below 2^63")
     taken = given[lanes].astype(np.int64)
     wrong = np.flatnonzero((taken < 0) | (taken % width_bytes != 0))
     if wrong.size:

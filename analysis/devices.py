@@ -14,6 +14,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Literal
 
+from analysis.argument_types import checked
 from analysis.device_table import (
     LIMITS,
     MEASURED,
@@ -234,6 +235,7 @@ _POSITIVE_DRIVER_FACTS = (
 )
 
 
+@checked
 def find_device(name: str) -> Device:
     """Record of the database for the device `name`.
 
@@ -248,6 +250,7 @@ def find_device(name: str) -> Device:
     return device
 
 
+@checked
 def limits_of(architecture: str) -> Limits | None:
     """Limits of an architecture such as "sm_90a", by the table of compute capabilities.
 

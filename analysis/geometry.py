@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from analysis.argument_types import check_fields, shown
 from analysis.errors import InputError
 
 WARP_SIZE = 32  # CUDA C++ Programming Guide, "SIMT Architecture"
@@ -30,12 +31,20 @@ def exact_div(dividend: int, divisor: int) -> int:
 class Geometry:
     """Number of blocks and threads of a launch.
 
-    `grid` and `block` are (x, y, z); `dynamic_shared_bytes` is per block.
+    `grid` and `block` are (x, y, z); `dynamic_shared_bytes` is per block. Raises InputError for
+    what is not three sizes of at least 1. Limits of a device are not checked here.
     """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     dynamic_shared_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name, sizes in (("grid", self.grid), ("block", self.block)):
+            if len(sizes) != 3 or min(sizes) < 1:
+                raise InputError(f"{name} = {shown(sizes)}: give three sizes of at least 1")
+            object.__setattr__(self, name, tuple(map(int, sizes)))
 
     @classmethod
     def of(cls, blocks: int, threads: int, dynamic_shared_bytes: int = 0) -> Geometry:

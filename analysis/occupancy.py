@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from analysis.argument_types import checked
 from analysis.devices import Device, Limits
 from analysis.errors import InputError
 from analysis.geometry import WARP_SIZE, ceil_div
@@ -29,6 +30,7 @@ class Limiter(Vocabulary):
     BLOCKS = "blocks"
 
 
+@checked
 def occupancy(
     device: Limits,
     *,
@@ -58,6 +60,7 @@ def occupancy(
     )
 
 
+@checked
 def block_limits(
     device: Limits,
     *,
@@ -84,8 +87,14 @@ def block_limits(
     return limits
 
 
+@checked
 def waves(geometry_blocks: int, device: Device, occupancy: Occupancy) -> float:
-    """Number of waves: times that blocks fill the whole device. The fraction is the tail."""
+    """Number of waves: times that blocks fill the whole device. The fraction is the tail.
+
+    Raises InputError for fewer than one block.
+    """
+    if geometry_blocks < 1:
+        raise InputError(f"geometry_blocks = {geometry_blocks}: give 1 or more")
     return geometry_blocks / (occupancy.blocks_per_sm * device.sm_count)
 
 

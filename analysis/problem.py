@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from analysis.argument_types import check_fields, checked
 from analysis.errors import ShapeError, shortened
 
 FLOAT_BYTES = 4
@@ -19,7 +20,8 @@ _SHAPE = re.compile(r"(\d+)(?:x(\d+)x(\d+))?", re.ASCII)
 class Gemm:
     """Shape of a float32 product: A is m×k, B is k×n, C is m×n, all row-major.
 
-    Raises ShapeError for a dimension below 1 or above LARGEST_DIMENSION.
+    Raises ShapeError for a dimension below 1 or above LARGEST_DIMENSION, InputError for one that is
+    no integer.
     """
 
     m: int
@@ -27,6 +29,7 @@ class Gemm:
     k: int
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name, value in (("M", self.m), ("N", self.n), ("K", self.k)):
             if not 1 <= value <= LARGEST_DIMENSION:
                 raise ShapeError(
@@ -59,6 +62,7 @@ class Gemm:
         return FLOAT_BYTES * (self.a_elements + self.b_elements + self.c_elements)
 
 
+@checked
 def parse_shape(text: str) -> Gemm:
     """Shape that `text` names: "4096" for a square product, "1000x333x64" for M×N×K.
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from analysis.errors import InputError
-from analysis.problem import Gemm
+from analysis.argument_types import checked
+from analysis.errors import InputError, UnknownNameError
+from analysis.problem import LARGEST_DIMENSION, Gemm
+from analysis.rounding import as_floats
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +53,7 @@ class DataClass:
     make: Callable[[np.random.Generator, int, int, int], Drawn]
 
 
+@checked
 def product_error(
     result: ArrayLike,
     a: ArrayLike,
@@ -79,7 +82,8 @@ def product_error(
     Raises
     ------
     InputError
-        If the shapes do not agree.
+        If the shapes do not agree or are empty. UnknownNameError for a class that is not in
+        `DATA_CLASSES`.
 
     Examples
     --------
@@ -91,11 +95,13 @@ def product_error(
     """
     import numpy as np
 
-    x, y = (np.asarray(matrix, np.float64) for matrix in (a, b))
-    found = np.asarray(result, np.float64)
-    if x.ndim != 2 or y.ndim != 2 or found.shape != (x.shape[0], y.shape[1]):
+    _check_class(data)
+    x, y, found = as_floats("a", a), as_floats("b", b), as_floats("result", result)
+    are_matrices = x.ndim == y.ndim == 2 and x.size > 0 and y.size > 0
+    if not (are_matrices and x.shape[1] == y.shape[0] and found.shape == (len(x), y.shape[1])):
         raise InputError(
-            f"result of shape {found.shape}, A {x.shape}, B {y.shape}: give m x n, m x k and k x n"
+            f"result of shape {found.shape}, A {x.shape}, B {y.shape}: "
+            "give m x n, m x k and k x n, each with elements"
         )
     difference = np.abs(found - x @ y)
     magnitude = np.abs(x) @ np.abs(y)
@@ -113,17 +119,35 @@ def product_error(
     )
 
 
+@checked
 def sample_inputs(
     data: str, k: int, seed: int, rows: int = MOST_ROWS, columns: int | None = None
 ) -> Inputs:
-    """Rows of A and columns of B of a class, as many of both by default, drawn by a seed."""
+    """Rows of A and columns of B of a class, as many of both by default, drawn by a seed.
+
+    They are float32 arrays of shapes (rows, k) and (k, columns). Raises UnknownNameError for a
+    class that is not in `DATA_CLASSES`, and InputError for a size out of range or a negative seed.
+    """
     import numpy as np
 
+    _check_class(data)
+    columns = rows if columns is None else columns
+    sizes = {"k": k, "rows": rows, "columns": columns}
+    for name, size in sizes.items():
+        if not 1 <= size <= LARGEST_DIMENSION:
+            raise InputError(f"{name} = {size}: give 1 to {LARGEST_DIMENSION}")
+    if seed < 0:
+        raise InputError(f"seed = {seed}: give 0 or more")
     place = list(DATA_CLASSES).index(data)
     rng = np.random.default_rng([seed, place, k])
     with np.errstate(over="raise", invalid="raise"):
-        a, b = DATA_CLASSES[data].make(rng, rows, k, columns or rows)
+        a, b = DATA_CLASSES[data].make(rng, rows, k, columns)
         return a.astype(np.float32), b.astype(np.float32)
+
+
+def _check_class(data: str) -> None:
+    if data not in DATA_CLASSES:
+        raise UnknownNameError("class of inputs", data, DATA_CLASSES)
 
 
 def _normal(rng: np.random.Generator, m: int, k: int, n: int) -> Drawn:

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from analysis.access import Tiling
+from analysis.argument_types import checked
 from analysis.devices import Device, MeasuredCeilings, TensorFormat
+from analysis.errors import InputError
 from analysis.vocabulary import Vocabulary
 
 
@@ -67,26 +69,50 @@ def tensor_roofs(tilings: Iterable[Tiling], device: Device) -> tuple[TensorRoof,
     )
 
 
+@checked
 def bandwidth_ceiling(intensity: float, bandwidth_bytes_per_s: float) -> float:
-    """FLOP/s that a bandwidth allows at `intensity` FLOP per byte."""
+    """FLOP/s that a bandwidth allows at `intensity` FLOP per byte.
+
+    Raises InputError for a negative intensity, and for a bandwidth that is not above 0.
+    """
+    if intensity < 0:
+        raise InputError(f"intensity = {intensity}: give 0 or more")
+    _check_rates(bandwidth_bytes_per_s=bandwidth_bytes_per_s)
     return intensity * bandwidth_bytes_per_s
 
 
+@checked
 def ridge_point(peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> float:
-    """Intensity in FLOP per byte at which the bandwidth's roof meets the peak."""
+    """Intensity in FLOP per byte at which the bandwidth's roof meets the peak.
+
+    Raises InputError for a rate that is not above 0.
+    """
+    _check_rates(peak_flop_per_s=peak_flop_per_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s)
     return peak_flop_per_s / bandwidth_bytes_per_s
 
 
+@checked
 def attainable(peak_flop_per_s: float, bandwidth_bytes_per_s: float, intensity: float) -> float:
-    """FLOP/s under both roofs at `intensity` FLOP per byte."""
+    """FLOP/s under both roofs at `intensity` FLOP per byte.
+
+    Raises InputError as `bandwidth_ceiling` and `ridge_point`.
+    """
+    _check_rates(peak_flop_per_s=peak_flop_per_s)
     return min(peak_flop_per_s, bandwidth_ceiling(intensity, bandwidth_bytes_per_s))
 
 
+@checked
 def share_of_peak(flop_per_s: float, device: Device) -> float:
-    """`flop_per_s` as a fraction of the device's nominal FP32 rate."""
+    """`flop_per_s` as a fraction of the device's nominal FP32 rate.
+
+    Raises InputError for a negative rate.
+    """
+    if flop_per_s < 0:
+        raise InputError(f"flop_per_s = {flop_per_s}: give 0 or more")
     return flop_per_s / device.fp32_flop_per_s
 
 
+@checked
 def roofline(device: Device) -> Roofline:
     """Roofs of `device`, the fastest level first; levels without a known rate are left out."""
     measured = device.measured or MeasuredCeilings(source="none")
@@ -105,6 +131,12 @@ def roofline(device: Device) -> Roofline:
         measured_flop_per_s=measured.fp32_flop_per_s,
         levels=tuple(level for level in levels if level.bytes_per_s or level.measured_bytes_per_s),
     )
+
+
+def _check_rates(**rates: float) -> None:
+    for name, rate in rates.items():
+        if rate <= 0:
+            raise InputError(f"{name} = {rate}: give more than 0")
 
 
 def _level(name: LevelName, nominal: float | None, measured: float | None) -> Level:

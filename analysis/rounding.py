@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from math import expm1, sqrt
 from typing import TYPE_CHECKING, Any
 
-from analysis.errors import InputError
+from analysis.argument_types import checked, shown
+from analysis.errors import InputError, first_line
+from analysis.problem import LARGEST_DIMENSION
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +32,7 @@ GEMM_BOUND = (
 )
 
 
+@checked
 def gemm_error_bound(
     k: int,
     abs_product: ArrayLike,
@@ -51,19 +54,24 @@ def gemm_error_bound(
     Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci.
     Comput. 41(5), 2019, Theorem 2.4, for rounding errors that are independent with mean zero:
     random matrices comply, a matrix of one repeated value may not. Subnormal numbers must not
-    be flushed to zero. Raises InputError if k < 1 or |C| is missing.
+    be flushed to zero. Raises InputError if k is out of range or |C| is missing, and for
+    magnitudes that are negative, no numbers or of two shapes.
     """
     import numpy as np
 
-    if k < 1:
-        raise InputError(f"k = {k}: a product has at least one term")
-    if beta and abs_c is None:
-        raise InputError(f"beta = {beta}: the bound needs |C|")
-    scale = np.asarray(abs_product, dtype=np.float64)
+    if not 1 <= k <= LARGEST_DIMENSION:
+        raise InputError(f"k = {k}: a product has 1 to {LARGEST_DIMENSION} terms")
+    scale = _magnitudes("abs_product", abs_product)
+    shape = scale.shape
     if alpha not in (-1, 1):
         scale = abs(alpha) * scale
     if beta:
-        scale = scale + abs(beta) * np.asarray(abs_c, dtype=np.float64)
+        if abs_c is None:
+            raise InputError(f"beta = {beta}: the bound needs |C|")
+        of_c = _magnitudes("abs_c", abs_c)
+        if of_c.shape != shape:
+            raise InputError(f"abs_product of shape {shape}, abs_c {of_c.shape}: they must agree")
+        scale = scale + abs(beta) * of_c
     # Each of k products and two more operations may underflow by half the smallest number. If every
     # term is 0, none underflows and none is rounded.
     underflow = (k * max(abs(alpha), 1.0) + 2) * SMALLEST_FLOAT
@@ -76,6 +84,7 @@ def widened(bound: NDArray[np.float64], k: int, product_error: float) -> NDArray
     return bound * (1 + product_error / _relative_bound(k + 3)) if product_error else bound
 
 
+@checked
 def compare(
     result: ArrayLike,
     reference: ArrayLike,
@@ -87,13 +96,13 @@ def compare(
 
     It passes if |result - reference| ≤ bound for every element; an element with bound 0 must match
     exactly, and NaN or infinity in the result fails. `description` describes the bound. Raises
-    InputError if the shapes differ or are empty, or if the reference or the bound is not finite.
+    InputError if the shapes differ or are empty, if the reference or the bound is not finite, and
+    for a negative bound.
     """
     import numpy as np
 
-    computed, expected, allowed = (
-        np.asarray(matrix, dtype=np.float64) for matrix in (result, reference, bound)
-    )
+    computed, expected = as_floats("result", result), as_floats("reference", reference)
+    allowed = _magnitudes("bound", bound)
     if computed.ndim != 2 or not computed.size:
         raise InputError(f"result of shape {computed.shape}: give a matrix with elements")
     if not computed.shape == expected.shape == allowed.shape:
@@ -129,6 +138,26 @@ def _relative_bound(roundings: int) -> float:
     if n * u >= 1:  # the certain bound is infinite here
         return probabilistic
     return min(n * u / (1 - n * u), probabilistic)
+
+
+def as_floats(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
+    """The matrix in float64. Raises InputError for what holds anything but real numbers."""
+    import numpy as np
+
+    try:
+        given = np.asarray(matrix)
+    except ValueError as error:  # of lists of different lengths
+        raise InputError(f"{name} = {shown(matrix)}: {first_line(error)}") from None
+    if given.size and given.dtype.kind not in "fiub":
+        raise InputError(f"{name} of type {given.dtype}: give real numbers")
+    return given.astype(np.float64, copy=False)
+
+
+def _magnitudes(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
+    found = as_floats(name, matrix)
+    if found.min(initial=0) < 0:
+        raise InputError(f"{name} has an element below 0: give magnitudes")
+    return found
 
 
 def _check_finite(name: str, matrix: NDArray[Any]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.access import WAVEFRONT_BYTES, AccessCounts, Pattern
+from analysis.argument_types import checked
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.intensity import (
@@ -23,6 +24,7 @@ from analysis.intensity import (
 UNIFIED_L1 = (7, 0)
 
 
+@checked
 def theory(
     counts: AccessCounts,
     patterns: tuple[Pattern, ...],

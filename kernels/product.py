@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from analysis.argument_types import check_fields
 from analysis.errors import ShapeError
 from analysis.problem import FLOAT_BYTES, FLOP_PER_FMA, LARGEST_DIMENSION, Gemm
 
@@ -40,7 +41,7 @@ class Product:
     dimension of 0 and a distance of TIGHT stand for the smallest; a distance of 0 for an A or B
     that all products share. The matrices of a batch may lie side by side, as the heads of an
     attention do. Raises ShapeError for sizes below 1, and for strides that overlap rows or matrices
-    of C.
+    of C; InputError for a field of another type.
     """
 
     m: int
@@ -60,6 +61,7 @@ class Product:
     alignments: tuple[int, int, int] = (QUAD_BYTES,) * 3  #: of A, B and C, in bytes
 
     def __post_init__(self) -> None:
+        check_fields(self)
         Gemm(m=self.m, n=self.n, k=self.k)  # checks the sizes
         if not 1 <= self.batch <= MOST_BATCH:
             raise ShapeError(f"product {self}: batch = {self.batch}: give 1 to {MOST_BATCH}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from analysis.argument_types import checked
 from analysis.errors import InputError, UnknownNameError
 from kernels.ladder import LADDER, REFERENCES
 from kernels.variant import Reference, Variant, check_values
@@ -16,6 +17,7 @@ BY_NAME: Mapping[str, Variant | Reference] = MappingProxyType(
 )
 
 
+@checked
 def find(name: str) -> Variant | Reference:
     """Rung or reference of that name. Raises UnknownNameError, which suggests the nearest name."""
     if name not in BY_NAME:
@@ -41,6 +43,7 @@ class Selection:
         return self.variant.label(self.parameters)
 
 
+@checked
 def parse_selection(text: str) -> Selection:
     """Selection that `text` names: "tiled", "tiled:tile=16", "coarsened-1d:bk=8,tm=8".
 

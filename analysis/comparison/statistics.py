@@ -16,11 +16,14 @@ resampled, so that the same files always give the same verdict.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from math import exp, isfinite, lgamma, log, sqrt
+from math import exp, lgamma, log, sqrt
+from numbers import Real
 from statistics import median
 
+from analysis.argument_types import checked, shown
 from analysis.errors import InputError
 from analysis.records.profile import Interval
 from analysis.vocabulary import Vocabulary
@@ -41,6 +44,7 @@ class TimeVerdict(Vocabulary):
 NEGLIGIBLE_CHANGE = 0.03
 
 
+MOST_TIME_S = sys.float_info.max  # infinity is no time
 TAIL = 0.025  # the chance that a 95% interval is beyond the true median, at either end
 
 
@@ -48,14 +52,13 @@ def median_interval(samples: Sequence[float]) -> Interval | None:
     """Narrowest symmetric order-statistics interval that covers the true median.
 
     It does so with a chance of at least 95% for independent samples. None for fewer than 6 samples,
-    since 1 - 2·2^-5 < 0.95 ≤ 1 - 2·2^-6. Raises InputError for a sample that is negative, infinite
-    or NaN.
+    since 1 - 2·2^-5 < 0.95 ≤ 1 - 2·2^-6. Raises InputError for a sample that is no number, negative
+    or infinite.
     """
-    _check_samples(samples)
-    rank = _rank(len(samples))
+    ordered = sorted(_times("samples", samples))
+    rank = _rank(len(ordered))
     if rank == 0:
         return None
-    ordered = sorted(samples)
     return Interval(low=ordered[rank - 1], high=ordered[-rank])
 
 
@@ -71,12 +74,16 @@ def relative_half_width(samples: Sequence[float]) -> float | None:
     return (interval.high - interval.low) / 2 / middle if middle else None
 
 
+@checked
 def is_precise(samples: Sequence[float], relative: float = 0.01) -> bool:
     """True if the median is known to ± `relative`; False if there is no interval.
 
     This is a rule for stopping, not a test. Call it rarely: the more often it is called, the more
     often a series stops early by chance, and the less often its interval covers the true median.
+    Raises InputError as `median_interval`, and for a negative `relative`.
     """
+    if relative < 0:
+        raise InputError(f"relative = {relative}: give 0 or more")
     half_width = relative_half_width(samples)
     return half_width is not None and half_width <= relative
 
@@ -87,18 +94,17 @@ def ratio_interval(
     """Median of peer_i / sample_i and its 95% interval: above 1, the launch is faster.
 
     Both samples i were taken in the same round, so that effects on both cancel. Raises InputError
-    if the lengths differ or are 0, or if a sample of the launch is 0.
+    if the lengths differ or are 0, or if a sample of the launch is 0, and as `median_interval`.
     """
-    if len(peer_samples) != len(samples) or not samples:
+    of_peer, of_launch = _times("peer_samples", peer_samples), _times("samples", samples)
+    if len(of_peer) != len(of_launch) or not of_launch:
         raise InputError(
-            f"{len(peer_samples)} samples of the peer and {len(samples)} of the launch: "
+            f"{len(of_peer)} samples of the peer and {len(of_launch)} of the launch: "
             "give equal numbers, at least 1"
         )
-    _check_samples(peer_samples)
-    _check_samples(samples)
-    if not all(samples):
-        raise InputError(f"sample {list(samples).index(0)} is 0 s: a ratio needs positive times")
-    ratios = [peer / own for peer, own in zip(peer_samples, samples, strict=True)]
+    if not all(of_launch):
+        raise InputError(f"sample {of_launch.index(0)} is 0 s: a ratio needs positive times")
+    ratios = [peer / own for peer, own in zip(of_peer, of_launch, strict=True)]
     return median(ratios), median_interval(ratios)
 
 
@@ -146,7 +152,16 @@ def _rank(count: int) -> int:
     return count // 2
 
 
-def _check_samples(samples: Sequence[float]) -> None:
+def _times(name: str, samples: Sequence[float]) -> list[float]:
+    """Samples as floats. Raises InputError for what are no times."""
+    if isinstance(samples, str | bytes | Mapping) or not isinstance(samples, Iterable):
+        raise InputError(f"{name} = {shown(samples)}: give a list of times in seconds")
+    found = []
     for index, sample in enumerate(samples):
-        if not (isfinite(sample) and sample >= 0):
-            raise InputError(f"sample {index} is {sample}: times are finite and not negative")
+        is_number = isinstance(sample, Real) and not isinstance(sample, bool)
+        if not (is_number and 0 <= sample <= MOST_TIME_S):  # NaN is not
+            raise InputError(
+                f"sample {index} is {shown(sample)}: times are finite and not negative"
+            )
+        found.append(float(sample))
+    return found

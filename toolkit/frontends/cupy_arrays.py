@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.argument_types import shown
 from analysis.errors import InputError, first_line
+from reports.text import many
 from toolkit.frontends.front_end import FrontEndRequest, Parameter, as_array, buffer, hidden
 
 _ARRAY, _INDEXER, _SCALAR = 1, 2, 3  # kinds of arguments in CuPy
@@ -96,8 +97,9 @@ def given_arguments(compiled: Any, request: FrontEndRequest) -> list[Any]:
     given = [value if (x := as_array(value)) is None else x for value in request.arguments]
     if len(given) not in (compiled.nin, compiled.nin + compiled.nout):
         raise InputError(
-            f"{compiled.name} takes {compiled.nin} inputs, and {compiled.nout} outputs if you "
-            f"give them, and {len(given)} arguments were given"
+            f"{compiled.name} takes {many(compiled.nin, 'input')}, and "
+            f"{many(compiled.nout, 'output')} if you give them, but was given "
+            f"{many(len(given), 'argument')}"
         )
     for k, value in enumerate(given):
         if not isinstance(value, np.ndarray | np.generic | int | float | complex):

@@ -122,8 +122,9 @@ def compiled_by_triton(
         try:
             binder = create_function_from_signature(function.signature, function.params, backend)
             specialised = binder(**values)[1]
-        except TypeError as error:
-            raise InputError(f"{name}: Triton refuses an argument: {error}") from error
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
+            reason = f"no type {error}" if isinstance(error, KeyError) else first_line(error)
+            raise InputError(f"{name}: Triton refuses an argument: {reason}") from error
         types = {name: one[0] for name, one in zip(values, specialised, strict=True)}
         check_types(name, types)
         source = ASTSource(

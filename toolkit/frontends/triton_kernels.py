@@ -5,7 +5,7 @@ Machine code has the parameters that are no constants, then pointers to scratch 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import repeat
 from math import prod
@@ -127,7 +127,7 @@ def _grid(request: FrontEndRequest, bound: Bound) -> Extent:
                 f"{bound.name}: grid asks for {error}, which is not among "
                 f"{', '.join(bound.meta)}: give it in defines"
             ) from error
-        grid = grid if isinstance(grid, int) else tuple(grid)
+        grid = tuple(grid) if isinstance(grid, Iterable) else grid
     return three(grid, "grid")
 
 

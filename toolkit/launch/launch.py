@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from operator import index
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.argument_types import checked
 from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError, shortened
 from analysis.geometry import Geometry
@@ -42,11 +43,13 @@ Described = TensorMap | Texture | Surface  # of an array, which becomes a buffer
 Argument = NDArray[np.generic] | np.generic | Described
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Execution:
     """Result of a launch. A field is empty or None if its data was not collected.
 
-    A prompt shows the verdict, a notebook the first screen of the launch's page.
+    A prompt shows the verdict, a notebook the first screen of the launch's page. Two are equal if
+    all fields are but `simulation_s` and `call`; arrays are if they have the same type, shape and
+    bytes.
 
     Examples
     --------
@@ -84,7 +87,8 @@ class Execution:
     notes: tuple[str, ...] = ()  #: deviations from the request, and suspicious results
     cubin: Kernel | None = field(default=None, repr=False)  #: the machine code that ran
     executed_blocks: int | None = None  #: number of blocks that a simulation executed
-    simulation_s: float | None = None  #: wall time of their execution
+    #: wall time of their execution
+    simulation_s: float | None = field(default=None, compare=False)
     #: ends of the 95% interval, or bounds, of each counter that is an estimate; all other counters
     #: are equal to those of an execution of all blocks
     estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -96,6 +100,14 @@ class Execution:
     check: Check | None = None  #: verdict on the product of a rung, in the executed blocks
     #: arguments of `find_remedies` for this launch, None unless CUDA C++ was simulated
     call: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Execution):
+            return NotImplemented
+        names = [one.name for one in fields(self) if one.compare]
+        return all(_are_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # some fields are dictionaries
 
     def __repr__(self) -> str:
         """The verdict in at most three lines."""
@@ -179,6 +191,7 @@ class Execution:
             is_rung=self.check is not None,
         )
 
+    @checked
     def figure(self, name: str) -> go.Figure:
         """A figure of the launch's page as a Plotly figure.
 
@@ -231,6 +244,7 @@ class Execution:
         }
         return dataframe(tables, of)
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write the launch's page, which needs no network, to a path that ends in .html.
 
@@ -238,6 +252,7 @@ class Execution:
         """
         write_page(path, self.html)
 
+    @checked
     def html(self, remedies: Sequence[Remedy] = ()) -> str:
         """One page on the launch that needs no network: its time, the cause, lines, remedies.
 
@@ -253,6 +268,18 @@ class Execution:
         from reports.pages.kernel import notebook_frame
 
         return notebook_frame(self.report)
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """True for equal values, and for tuples, dictionaries and arrays of equal ones."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        has_form = one.dtype == other.dtype and one.shape == other.shape
+        return has_form and one.tobytes() == other.tobytes()
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_are_same, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_are_same(one[key], other[key]) for key in one)
+    return bool(one == other)
 
 
 def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:

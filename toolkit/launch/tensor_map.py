@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.argument_types import check_types
-from analysis.errors import InputError
+from analysis.errors import InputError, UnknownNameError
 
 MAP_BYTES = 128
 MAP_ALIGNMENT = 64  # CUDA Driver API, cuTensorMapEncodeTiled
@@ -137,7 +137,7 @@ class TensorMap:
         check_types(type(self), vars(self), "tensor map: ")
         tiling = MapTiling(
             shape=self.array.shape if self.shape is None else tuple(self.shape),
-            dtype=self.array.dtype if self.dtype is None else np.dtype(self.dtype),
+            dtype=self.array.dtype if self.dtype is None else _type_of(self.dtype),
             box=tuple(self.box),
             swizzle=self.swizzle,
             l2_promotion=self.l2_promotion,
@@ -152,6 +152,13 @@ class TensorMap:
                 f"{self.array.nbytes:,}: give fewer rows"
             )
         object.__setattr__(self, "tiling", tiling)
+
+
+def _type_of(name: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(name)
+    except TypeError:  # no type of NumPy
+        raise UnknownNameError("type of a tensor map", name, DATA_TYPES) from None
 
 
 def _check_axes(tiling: MapTiling) -> None:

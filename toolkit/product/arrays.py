@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from numbers import Integral
 from typing import Any
 
+from analysis.argument_types import shown
 from analysis.errors import InputError, UnavailableError, first_line
 from analysis.problem import FLOAT_BYTES
 from toolkit.product import device
@@ -50,8 +53,8 @@ class Library:
         """Words for where an array is."""
         raise NotImplementedError
 
-    def stream(self, facts: Facts, array: Any, given: Any) -> int:
-        """Handle of the caller's stream."""
+    def stream(self, facts: Facts, arrays: tuple[Any, ...], given: Any) -> int:
+        """Handle of the caller's stream; `facts` are those of the first array."""
         raise NotImplementedError
 
     def empty(self, like: Any, shape: tuple[int, ...]) -> Any:
@@ -154,7 +157,7 @@ class Torch(Library):
     def place(self, array: Any) -> str:
         return str(array.device)
 
-    def stream(self, facts: Facts, array: Any, given: Any) -> int:
+    def stream(self, facts: Facts, arrays: tuple[Any, ...], given: Any) -> int:
         return self._stream(facts[3]) if given is None else self.refuse_stream("torch.cuda.stream")
 
     def empty(self, like: Any, shape: tuple[int, ...]) -> Any:
@@ -181,7 +184,7 @@ class CuPy(Library):
     def place(self, array: Any) -> str:
         return f"GPU {array.data.device_id}"
 
-    def stream(self, facts: Facts, array: Any, given: Any) -> int:
+    def stream(self, facts: Facts, arrays: tuple[Any, ...], given: Any) -> int:
         ordinal = facts[3]
         if given is not None:
             return self.refuse_stream("stream")
@@ -219,7 +222,7 @@ class _OfContext(Library):
         address, facts = self.facts(array)
         return f"GPU {device.device_of(address)}, context {facts[3]:#x}"
 
-    def stream(self, facts: Facts, array: Any, given: Any) -> int:
+    def stream(self, facts: Facts, arrays: tuple[Any, ...], given: Any) -> int:
         return 0 if given is None else handle_of_stream(given)
 
 
@@ -240,7 +243,14 @@ class PyCuda(_OfContext):
         return address, (array.shape, array.strides, array.dtype, device.context_at(address))
 
     def empty(self, like: Any, shape: tuple[int, ...]) -> Any:
-        return self._new(shape, "f", allocator=like.allocator)
+        made = self._new(shape, "f", allocator=like.allocator)
+        own, others = (device.context_at(int(one.ptr)) for one in (made, like))
+        if own != others:
+            raise InputError(
+                f"out is missing, and a new array is in the current context {own:#x}, not in "
+                f"{others:#x} of a: give out, or make the context of a current"
+            )
+        return made
 
 
 class Interface(_OfContext):
@@ -252,8 +262,17 @@ class Interface(_OfContext):
 
     def facts(self, array: Any) -> tuple[int, Facts]:
         given = array.__cuda_array_interface__
-        address, is_read_only = given["data"]
-        facts = given["shape"], given.get("strides"), given["typestr"], device.context_at(address)
+        try:
+            address, is_read_only = given["data"]
+            shape, strides, kind = tuple(given["shape"]), given.get("strides"), given["typestr"]
+            steps = None if strides is None else tuple(strides)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the __cuda_array_interface__ of a {type(array).__name__} cannot be read "
+                f"({type(error).__name__}: {first_line(error)}): give an array of PyTorch, CuPy or "
+                "PyCUDA"
+            ) from None
+        facts = shape, steps, kind, device.context_at(address)
         return address, (*facts, is_read_only, given.get("mask") is not None)
 
     def refusal(self, array: Any, *, is_output: bool) -> str | None:
@@ -264,9 +283,17 @@ class Interface(_OfContext):
             return "it is read-only: give an array that may be written to"
         return None
 
-    def stream(self, facts: Facts, array: Any, given: Any) -> int:
-        exported = array.__cuda_array_interface__.get("stream")
-        return super().stream(facts, array, exported if given is None else given)
+    def stream(self, facts: Facts, arrays: tuple[Any, ...], given: Any) -> int:
+        if given is None:
+            exported = [one.__cuda_array_interface__.get("stream") for one in arrays]
+            named = list(dict.fromkeys(one for one in exported if one is not None))
+            if len(named) > 1:
+                raise InputError(
+                    f"the arrays are of the streams {' and '.join(map(str, named))}: let one wait "
+                    "for the other, and give stream"
+                )
+            given = named[0] if named else None
+        return super().stream(facts, arrays, given)
 
     def empty(self, like: Any, shape: tuple[int, ...]) -> Any:
         raise InputError(
@@ -326,15 +353,24 @@ def _no_array(array: Any, kind: type, name: str) -> str:
 
 def handle_of_stream(stream: Any) -> int:
     """The driver's handle of a stream: an integer, or a stream of PyCUDA, CuPy, PyTorch or CUDA."""
-    if isinstance(stream, int) and stream >= 0:
-        return stream
-    for attribute in ("handle", "ptr", "cuda_stream"):
-        if isinstance(found := getattr(stream, attribute, None), int):
-            return found
-    if (protocol := getattr(stream, "__cuda_stream__", None)) is not None:
-        _, handle = protocol()
-        return int(handle)
-    raise InputError(f"stream = {stream!r}: give a stream of PyCUDA, or its handle as an integer")
+    for found in (stream, *(getattr(stream, name, None) for name in _HANDLES)):
+        if _is_handle(found):
+            return int(found)
+    with suppress(AttributeError, TypeError, ValueError):  # no protocol, or one that is broken
+        _, found = stream.__cuda_stream__()
+        if _is_handle(found):
+            return int(found)
+    raise InputError(
+        f"stream = {shown(stream)}: give a stream of PyCUDA, or its handle as an integer"
+    )
+
+
+_HANDLES = ("handle", "ptr", "cuda_stream")  # attributes of streams of PyCUDA, CuPy and PyTorch
+
+
+def _is_handle(value: Any) -> bool:
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    return is_integer and 0 <= value < 2**64
 
 
 def _type_name(dtype: Any) -> str:

@@ -14,12 +14,13 @@ from operator import itemgetter
 
 import numpy as np
 
+from analysis.argument_types import checked
 from analysis.devices import Device
-from analysis.errors import UnavailableError
+from analysis.errors import InputError, UnavailableError
 from analysis.geometry import ceil_div
-from analysis.problem import FLOAT_BYTES
+from analysis.problem import FLOAT_BYTES, LARGEST_DIMENSION
 from kernels import paths, split_paths
-from kernels.path_loops import OLDEST
+from kernels.path_loops import OLDEST, capability
 from kernels.path_times import basis, candidates, plan_for
 from kernels.paths import PathLaunch, Plan
 from kernels.product import Product, side_by_side
@@ -42,7 +43,6 @@ from toolkit.rungs.arguments import L2_PROMOTION_BYTES
 COPY_FILE, COPY_ENTRY = "strided_copy.cu", "strided_copy"
 COPY_TILE, COPY_THREADS = 32, 256  # rows and columns of a tile, threads of a block
 MOST_COPY_BLOCKS = 2**16  # each takes several tiles then
-MOST_LEADING = 2**31 - 1  # int in the kernels
 COMPILERS = 4  # that run side by side
 OLDEST_OF_EARLY_STARTS = 90  # architectures whose launches may overlap
 
@@ -100,10 +100,13 @@ def recipe_for(layout: Layout, device: Device, precision: Precision = "fp32") ->
     )
 
 
+@checked
 def explain_choice(product: Product, device: Device, count: int = 3) -> str:
     """Name the path that computes a product on a device, the next ones, and what that rests on.
 
     It needs no GPU. A path is written with its parameters and the time that is estimated for it.
+    `count` is the number of paths. Raises InputError if it is below 1, and UnavailableError for a
+    device before sm_80.
 
     >>> from analysis.devices import find_device
     >>> print(explain_choice(Product(m=1, n=4096, k=4096), find_device("h100-sxm"), count=1))
@@ -111,6 +114,9 @@ def explain_choice(product: Product, device: Device, count: int = 3) -> str:
     1x4096x4096 NN on NVIDIA H100 SXM5 80 GB: few-rows:1,splits=...
     estimated by closed forms, ...; no product was timed on NVIDIA H100 SXM5 80 GB
     """
+    if count < 1:
+        raise InputError(f"count = {count}: give 1 or more")
+    _check_device(device)
     found = sorted(candidates(device, product), key=itemgetter(0))[:count]
     told = [f"{make(product, *rest).label}, {seconds(time_s)}" for time_s, make, rest in found]
     lines = [f"{product} on {device.name}: {told[0]}", *(f"then {one}" for one in told[1:])]
@@ -125,13 +131,16 @@ def _plan(device: Device, product: Product, precision: Precision) -> tuple[Plan,
         if isinstance(found, Plan):
             return found, ""
         note = f'matmul: {product} is computed with precision = "fp32": {found}'
-    try:
-        return plan_for(device, product), note
-    except UnavailableError:
+    _check_device(device)
+    return plan_for(device, product), note
+
+
+def _check_device(device: Device) -> None:
+    if capability(device) < OLDEST:
         raise UnavailableError(
             f"matmul needs sm_{OLDEST} or later, and {device.name} is {device.sm_arch}: take the "
             "product of the arrays' own library"
-        ) from None
+        )
 
 
 def _place(
@@ -139,7 +148,7 @@ def _place(
 ) -> _Place:
     is_taken = (
         operand.is_plain
-        and operand.leading <= MOST_LEADING
+        and operand.leading <= LARGEST_DIMENSION
         and _is_apart(operand, batches)
         and not (is_output and operand.is_transposed)
     )

@@ -10,6 +10,7 @@ from numbers import Real
 from threading import RLock, local
 from typing import Any, get_args
 
+from analysis.argument_types import shown
 from analysis.errors import InputError, ToolkitError, UnknownNameError
 from toolkit.gpu.driver import driver
 from toolkit.product import device
@@ -121,8 +122,8 @@ def matmul(
         Where "fp32" is faster it is taken, and a `PrecisionWarning` says so once for a shape.
     stream
         Stream for arrays of PyCUDA and of the array interface: a stream of PyCUDA, or its handle.
-        Without it, the default stream, or the stream that the interface names. PyTorch and CuPy
-        have a current stream, which is taken.
+        Without it, the default stream, or the stream that the arrays' interfaces name; they must
+        not name two. PyTorch and CuPy have a current stream, which is taken.
 
     Returns
     -------
@@ -173,7 +174,8 @@ def matmul(
             | b_address % WIDEST_BYTES << 4
             | out_address % WIDEST_BYTES
         )
-        key = library, a_facts, b_facts, out_facts, bits, library.identifier(a_facts), precision
+        which = precision if isinstance(precision, str) else shown(precision)  # it may have no hash
+        key = library, a_facts, b_facts, out_facts, bits, library.identifier(a_facts), which
         call = _of_thread.calls.get(key)
         if call is None:
             call = _new_call(library, (a, b, out), (a_address, b_address, out_address), key)
@@ -193,7 +195,7 @@ def matmul(
         else:
             call.check_apart(a_address, b_address, out_address)
             library.note_write(out)
-        handle = library.stream(a_facts, a, stream)
+        handle = library.stream(a_facts, (a, b, out), stream)
         call.launch(a_address, b_address, out_address, (alpha, beta), handle)
         return out
     except ToolkitError as error:
@@ -210,7 +212,7 @@ def _new_call(
 ) -> _Call:
     _, *facts, _, _, precision = key
     if precision not in PRECISIONS:
-        raise UnknownNameError("precision", str(precision), PRECISIONS)
+        raise UnknownNameError("precision", precision, PRECISIONS)
     views: list[OperandView] = []
     for name, array, address, fact in zip(NAMES, arrays, addresses, facts, strict=True):
         if array is None:  # a new array
@@ -265,7 +267,13 @@ def _factor(name: str, value: Any) -> float:
         raise InputError(
             f"{name} is a {type(value).__name__}: give a number of Python, float({name})"
         )
-    rounded = float(c_float(float(value)).value)
-    if math.isinf(rounded) and not math.isinf(value):
-        raise InputError(f"{name} = {float(value):g} does not fit in float32: give at most 3.4e38")
+    try:
+        exact = float(value)
+    except OverflowError:  # an integer beyond the floats
+        raise InputError(
+            f"{name} = {shown(value)} does not fit in float32: give at most 3.4e38"
+        ) from None
+    rounded = float(c_float(exact).value)
+    if math.isinf(rounded) and not math.isinf(exact):
+        raise InputError(f"{name} = {exact:g} does not fit in float32: give at most 3.4e38")
     return rounded

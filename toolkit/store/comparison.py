@@ -34,6 +34,7 @@ class ShownComparison(RunComparison):
 
         return " ".join(sentences(self))
 
+    @checked
     def figure(self, name: str = "times") -> go.Figure:
         """A figure of the comparison as a Plotly figure.
 

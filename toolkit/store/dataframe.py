@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from analysis.argument_types import checked
 from analysis.errors import UnavailableError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
 Rows = Callable[[], Iterable[Mapping[str, object]]]
 
 
+@checked
 def dataframe(tables: Mapping[str, Rows], name: str) -> pd.DataFrame:
     """The table of this name as a DataFrame.
 
-    Raises UnknownNameError for a name that `tables` lacks, and UnavailableError without pandas.
+    Raises UnknownNameError for a name that `tables` lacks, InputError for what is no text, and
+    UnavailableError without pandas.
     """
     if name not in tables:
         raise UnknownNameError("table", name, tables)

@@ -92,6 +92,7 @@ class ShownProfile(records.Profile):
             if record.trusted_prediction
         }
 
+    @checked
     def figure(
         self, name: str, *, shape: str | int | Gemm | None = None, variant: str | None = None
     ) -> go.Figure:
@@ -159,6 +160,7 @@ class ShownProfile(records.Profile):
 
         return render(self, recorded=run_beside(self))
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write the record to a path that ends in .json, or the page to one that ends in .html.
 

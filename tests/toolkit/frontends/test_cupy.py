@@ -84,7 +84,10 @@ def test_an_elementwise_kernel_takes_numbers_and_raw_arrays():
             "argument 2 `z` of squared has shape (1,), and its arrays are",
         ),
         ([1.0, 2.0], "the shapes of its arrays are none"),
-        ([normal(8)], "squared takes 2 inputs, and 1 outputs if you give them, and 1 arguments"),
+        (
+            [normal(8)],
+            "squared takes 2 inputs, and 1 output if you give them, but was given 1 argument",
+        ),
         ([normal(8), "x"], "argument 1 of squared is 'x': give an array"),
         ([normal(0), normal(0)], "its arrays are empty"),
         ([normal(8), normal(8).astype(np.float64)], "CuPy refuses the types of its arguments"),

@@ -101,6 +101,9 @@ def test_the_grid_of_triton_is_a_function_of_its_values():
     [
         ({"block": 256}, "add is compiled for blocks of 128×1×1 threads: leave the block out"),
         ({"grid": None}, "add takes a grid: give sizes or a function of the constexprs"),
+        ({"grid": lambda meta: None}, "grid = None: give one to three whole sizes of at least 1"),
+        ({"grid": lambda meta: 1.5}, "grid = 1.5: give one to three whole sizes of at least 1"),
+        ({"grid": lambda meta: (1, 0)}, "grid = (1, 0): give one to three whole sizes"),
         ({"arguments": [numbers(8)]}, "add takes x_ptr, y_ptr, out_ptr, n, and 1 arguments were"),
         ({"dynamic_shared_bytes": 64}, "add: Triton takes 0 bytes of shared memory"),
         ({"defines": {"BLOCK": 64}}, "add is compiled: defines do not change it"),

@@ -153,6 +153,9 @@ def test_other_architectures_are_compiled_for_their_devices():
     assert simulate(kernels.add, **launch, device="a100-40gb").cubin.architecture == "sm_80"
 
 
+OBJECTS = np.array([None])
+
+
 @pytest.mark.parametrize(
     ("arguments", "defines", "error", "said"),
     [
@@ -161,11 +164,15 @@ def test_other_architectures_are_compiled_for_their_devices():
         ([1, 2, 3, 4, 5, 6], {}, InputError, "and 6 arguments were given"),
         ([1, 2, 3, 4], {"BLOK": 64}, UnknownNameError, "option of add 'BLOK': choose one of x_ptr"),
         ([1, 2, "x", 4], {"BLOCK": 64}, InputError, "Triton refuses an argument"),
+        ([1, 2, 3, 2**70], {"BLOCK": 64}, InputError, "Triton refuses an argument: integer to be"),
+        ([1, 2, OBJECTS, 4], {"BLOCK": 64}, InputError, "refuses an argument: no type 'object'"),
         ([1, 2, 3, 4], {"BLOCK": 64, "num_ctas": 2}, UnsupportedError, "num_ctas = 2"),
     ],
 )
 def test_arguments_that_triton_does_not_take_are_refused(arguments, defines, error, said):
-    arrays = [np.zeros(64, np.float32) if one in (1, 2, 3) else one for one in arguments]
+    arrays = [
+        np.zeros(64, np.float32) if type(one) is int and one < 4 else one for one in arguments
+    ]
     assert said in refusal(error, simulate, kernels.add, grid=1, arguments=arrays, defines=defines)
 
 

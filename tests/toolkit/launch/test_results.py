@@ -14,6 +14,7 @@ from analysis.records.profile import Profile as Record
 from analysis.timing.predicted import NAMED, Cost, Effect
 from reports.figures import launch as figures
 from reports.figures import named
+from tests.refusals import refusal
 from tests.reports.launches import TRANSPOSE
 from toolkit import load, profile, save, simulate
 from toolkit.gpu.launch import run
@@ -47,6 +48,38 @@ def test_a_profile_has_no_hash(found):
     with pytest.raises(TypeError, match="unhashable type: 'ShownProfile'"):
         hash(found)
     assert not isinstance(found, Hashable)
+
+
+def test_launches_are_equal_if_all_they_hold_is():
+    """Each comparison of two that hold arrays raised ValueError, also that of `in`."""
+    x = np.array([np.nan, 1, 2, 3], np.float32)
+    source = """
+        __device__ float seen[4];
+        extern "C" __global__ void copy(float *x) { seen[threadIdx.x] = x[threadIdx.x]; }"""
+
+    def launch(array):
+        return simulate(source, grid=1, block=4, arguments=[array], device="h200")
+
+    one, again = launch(x), launch(x)
+    assert one == again
+    assert one in [again]
+    assert one != launch(x + 1)  # another array, and another variable
+    assert one != replace(one, outputs=(x.astype(np.float64),))
+    assert one != replace(one, outputs=())
+    assert one != replace(one, symbols={"seen": np.zeros(4, np.float32)})
+    assert one != replace(one, notes=("another",))
+    assert one != None  # noqa: E711
+    assert not isinstance(one, Hashable)
+
+
+def test_values_of_another_type_are_refused(execution, found, tmp_path):
+    for value in (None, 1, b"x", ["time"], {}, tmp_path):
+        for call in (execution.figure, found.figure, execution.to_dataframe, found.to_dataframe):
+            assert ": give a text" in refusal(InputError, call, value)
+    for value in (None, 1, b"x.html", ["x.html"]):
+        for call in (execution.save, found.save):
+            assert "give a text or a path" in refusal(InputError, call, value)
+    assert "remedies = 'x': give a list" in refusal(InputError, execution.html, "x")
 
 
 def test_a_measured_launch_shows_its_time(execution):

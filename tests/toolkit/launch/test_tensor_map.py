@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analysis.errors import InputError, LaunchError, UnavailableError
+from analysis.errors import InputError, LaunchError, UnavailableError, UnknownNameError
 from analysis.geometry import Geometry
 from toolkit import TensorMap
 from toolkit.gpu import driver
@@ -112,6 +112,12 @@ extern "C" __global__ void tile_of(const __grid_constant__ TensorMap map, float*
     out[threadIdx.x] = tile[threadIdx.x];
 }
 """
+
+
+@pytest.mark.parametrize("dtype", ["float23", ""])
+def test_an_unknown_type_is_refused(dtype):
+    with pytest.raises(UnknownNameError, match="unknown type of a tensor map"):
+        TensorMap(np.zeros((8, 8), np.float32), box=(8, 8), dtype=dtype)
 
 
 def test_a_part_of_an_array_is_copied(machine):

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from analysis.devices import find_device
+from analysis.problem import LARGEST_DIMENSION
 from kernels.path_times import basis, plan_for
 from kernels.paths import FOLDERS, source_of
 from kernels.product import Product
@@ -20,6 +21,20 @@ def test_launches_may_start_early_from_sm_90_on(device, may_start_early):
     one = Operand(9, 9, 9, 1, 0, 16)
     steps = recipe_for(Layout(one, one, one, 1), find_device(device)).steps
     assert [step.waits_itself for step in steps] == [may_start_early]
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 2**16 - 1, 2**16, 2**40])
+def test_rows_too_far_apart_for_the_kernels_are_copied(beyond):
+    far = LARGEST_DIMENSION + beyond
+    apart, near = Operand(3, 40, far, 1, 0, 16), Operand(40, 36, 36, 1, 0, 16)
+    for layout in (
+        Layout(apart, near, Operand(3, 36, 36, 1, 0, 16), 1),
+        Layout(Operand(3, 40, 40, 1, 0, 16), near, Operand(3, 36, far, 1, 0, 16), 1),
+    ):
+        recipe = recipe_for(layout, find_device("h200"))
+        entries = [step.entry for step in recipe.steps]
+        assert entries.count("strided_copy") == (1 if beyond else 0)
+        assert any(recipe.copies_bytes) == (beyond > 0)
 
 
 def test_a_choice_is_explained_without_a_gpu():

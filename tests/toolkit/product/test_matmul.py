@@ -172,11 +172,14 @@ def test_libraries_have_their_streams(idle):
 
 def test_a_stream_of_pycuda_is_given(idle):
     arrays = idle.GPUArray(numbers(M, K)), idle.GPUArray(numbers(K, N))
-    for stream in (9, type("Stream", (), {"handle": 9})()):
+    of_protocol = type("Stream", (), {"__cuda_stream__": lambda self: (0, 9)})()
+    for stream in (9, np.int64(9), type("Stream", (), {"handle": 9})(), of_protocol):
         idle.gpu.calls.clear()
         matmul(*arrays, stream=stream)
         assert set(idle.gpu.launch_streams) == {9}
-    assert "give a stream of PyCUDA" in refusal(InputError, matmul, *arrays, stream="9")
+    broken = type("Stream", (), {"handle": None, "__cuda_stream__": lambda self: 9})()
+    for stream in ("9", 9.0, True, -1, 2**64, type("Stream", (), {"handle": -1})(), broken):
+        assert "give a stream of PyCUDA" in refusal(InputError, matmul, *arrays, stream=stream)
     for kind in (idle.torch.Tensor, idle.cupy.ndarray):
         said = refusal(InputError, matmul, kind(numbers(M, K)), kind(numbers(K, N)), stream=9)
         assert "leave stream out" in said
@@ -212,6 +215,38 @@ def test_other_arrays_by_their_interface(machine):
         InputError, matmul, Other(gpu, a), Other(gpu, b), Other(gpu, c, readonly=True)
     )
     assert "has a mask" in refusal(InputError, matmul, Other(gpu, a, mask=1), Other(gpu, b), out)
+
+
+def test_arrays_that_name_two_streams_are_refused(idle):
+    a, b, c = numbers(M, K), numbers(K, N, seed=1), new((M, N))
+    for streams in ((7, None, None), (None, 7, None), (None, 7, 7)):
+        arrays = [Other(idle.gpu, x, stream=s) for x, s in zip((a, b, c), streams, strict=True)]
+        matmul(*arrays)
+        assert idle.gpu.launch_streams[-1] == 7
+    two = Other(idle.gpu, a, stream=7), Other(idle.gpu, b, stream=8), Other(idle.gpu, c)
+    assert "the arrays are of the streams 7 and 8" in refusal(InputError, matmul, *two)
+    matmul(*two, stream=9)
+    assert idle.gpu.launch_streams[-1] == 9
+
+
+def test_an_interface_is_read_or_refused(idle):
+    a, b, out = (Other(idle.gpu, x) for x in (numbers(M, K), numbers(K, N), new((M, N))))
+    given = a.__cuda_array_interface__
+    given["shape"], given["strides"] = [M, K], [4 * K, 4]
+    matmul(a, b, out)
+    for broken in ({"shape": (M, K), "typestr": "<f4"}, given | {"data": None}):
+        a.__cuda_array_interface__ = broken
+        said = refusal(InputError, matmul, a, b, out)
+        assert "the __cuda_array_interface__ of a Other cannot be read" in said
+
+
+def test_a_new_array_in_another_context_is_refused(idle):
+    """PyCUDA allocates in the current context."""
+    own = FIRST_CONTEXT + 0x100
+    arrays = idle.GPUArray(numbers(M, K), own), idle.GPUArray(numbers(K, N), own)
+    said = refusal(InputError, matmul, *arrays)
+    assert "a new array is in the current context 0x1000, not in 0x1100 of a: give out" in said
+    assert idle.gpu.launches() == []
 
 
 def test_launches_are_in_the_arrays_context(idle):
@@ -521,6 +556,8 @@ def test_factors(idle):
     out = idle.torch.Tensor(new((M, N)))
     assert "out, which is missing" in refusal(InputError, matmul, a, b, beta=0.5)
     assert "alpha = 1e+39 does not fit in float32" in refusal(InputError, matmul, a, b, alpha=1e39)
+    for alpha in (10**400, -(2**1024)):
+        assert "does not fit in float32" in refusal(InputError, matmul, a, b, alpha=alpha)
     assert "alpha is a str: give a number" in refusal(InputError, matmul, a, b, alpha="1")
     for alpha in (2, np.float32(2), np.int64(2), np.inf, True):
         matmul(a, b, out, alpha, np.float64(0.5))
@@ -529,6 +566,7 @@ def test_factors(idle):
 def test_precisions(idle):
     a, b = idle.torch.Tensor(numbers(M, K)), idle.torch.Tensor(numbers(K, N))
     assert "unknown precision 'fp16'" in refusal(UnknownNameError, matmul, a, b, precision="fp16")
+    assert "unknown precision" in refusal(UnknownNameError, matmul, a, b, precision=["fp32"])
 
 
 def test_a_small_product_is_left_to_fp32_and_says_so_once(idle):
