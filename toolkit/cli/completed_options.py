@@ -16,10 +16,11 @@ from typing import Literal
 
 import numpy as np
 
+from analysis.devices import Device
 from analysis.errors import InputError, LaunchError, UnknownNameError, shortened
 from reports import text as words
 from toolkit.cli.argument_syntax import parse_argument
-from toolkit.cli.launch_source import defines_of, machine_code_of
+from toolkit.cli.launch_source import defines_of, machine_code_of, target_of
 from toolkit.cli.options import KernelOptions, PredictOptions
 from toolkit.cli.typed_numbers import TYPES, is_number, is_type, type_name
 from toolkit.frontends.script_names import is_script
@@ -82,8 +83,10 @@ def told_of_content(options: CompletedOptions) -> Iterator[None]:
         raise told from error
 
 
-def completed(launch: KernelOptions, command: Command) -> CompletedOptions:
-    """The launch that the options mean.
+def completed(
+    launch: KernelOptions, command: Command, here: Device | None = None
+) -> CompletedOptions:
+    """The launch that the options mean, on the GPU `here` unless they name a device.
 
     Raises InputError for a kernel that is not there, and for what nobody says: it names the
     parameters. `check` guesses no sizes.
@@ -108,7 +111,12 @@ def completed(launch: KernelOptions, command: Command) -> CompletedOptions:
     if _is_complete(launch, text):
         return _as_given(launch, command)
     known = SourceLaunches(
-        text, name, source.parent, defines_of(launch), folders_of(launch.options or ())
+        text,
+        name,
+        source.parent,
+        defines_of(launch),
+        folders_of(launch.options or ()),
+        target_of(launch, here)[1],
     )
     kernel = known.chosen(launch.kernel, launch.launch_line)
     declared = known.declared(kernel)

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 from tree_sitter import Node
 
-from toolkit.launch.host_nodes import named_struct, text_of, uncast
+from toolkit.launch.host_nodes import default_of, named_struct, text_of, uncast
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_types import OUTSIDE, Frame, has_usual_layout
 from toolkit.launch.host_unit import HostUnit, SourcePlace
@@ -117,22 +117,10 @@ class Structs:
             ):
                 raise UnknownValueError
             found += [
-                _StructField(name=text_of(x), kind=plain, default=_default_of(one, x))
+                _StructField(name=text_of(x), kind=plain, default=default_of(one, x))
                 for x in declarators
             ]
         return found
-
-
-def _default_of(declaration: Node, declarator: Node) -> Node | None:
-    """Default value that follows a declarator, None if it has none."""
-    parts = [
-        child
-        for k, child in enumerate(declaration.children)
-        if declaration.field_name_for_child(k) in ("declarator", "default_value")
-    ]
-    following = parts[parts.index(declarator) + 1 :]
-    is_default = following and following[0] not in declaration.children_by_field_name("declarator")
-    return following[0] if is_default else None
 
 
 def _is_declared(node: Node) -> bool:

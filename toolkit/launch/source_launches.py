@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError
 from reports import text as words
 from toolkit.launch.element_types import type_named
@@ -38,13 +39,14 @@ class GivenLaunch:
 
 @dataclass(frozen=True)
 class SourceLaunches:
-    """The kernels of a source, and the launches that its host code makes."""
+    """The kernels of a source, and the launches that its host code makes on `device`."""
 
     text: str
     name: str
     folder: Path | None = None
     defines: Mapping[str, object] = field(default_factory=dict)
     folders: Sequence[Path] = ()
+    device: Device | None = None
 
     @cached_property
     def code(self) -> HostCode:
@@ -63,7 +65,8 @@ class SourceLaunches:
 
     @property
     def _code(self) -> HostCode:
-        return HostCode(host_unit(self.text, self.name, self.folder, self.defines, self.folders))
+        unit = host_unit(self.text, self.name, self.folder, self.defines, self.folders)
+        return HostCode(unit, self.device)
 
     @cached_property
     def launches(self) -> list[HostLaunch]:
