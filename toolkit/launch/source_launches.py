@@ -121,18 +121,14 @@ class SourceLaunches:
                 )
             kernel = kernels[0] if kernels else None
             if kernel is not None and kernel.endswith("<...>"):
-                raise InputError(
-                    f"{self.name} holds no kernel, only {kernel}: {_template(self.code, kernel)}"
-                )
+                raise self._without_instance(kernel, f"{self.name} holds no kernel, only {kernel}")
             return kernel
         if kernel.isdecimal():
             if not 1 <= int(kernel) <= len(kernels):
                 raise UnknownNameError("kernel", kernel, kernels)
             kernel = kernels[int(kernel) - 1]
         if kernel.endswith("<...>"):
-            raise InputError(
-                f"{kernel} is never instantiated in {self.name}: {_template(self.code, kernel)}"
-            )
+            raise self._without_instance(kernel, f"{kernel} is never instantiated in {self.name}")
         return self._instantiated(kernel)
 
     def _elsewhere(self, kernel: str | None) -> str:
@@ -159,11 +155,32 @@ class SourceLaunches:
                 f"{kernel} is a template: say which one, by name or by number (-k 1): {which}"
             )
         if same[0].endswith("<...>"):
-            raise InputError(
-                f"{kernel} is a template that {self.name} never instantiates: "
-                f"{_template(self.code, kernel)}"
+            raise self._without_instance(
+                kernel, f"{kernel} is a template that {self.name} never instantiates"
             )
         return same[0] if "<" in same[0] else kernel
+
+    def _without_instance(self, kernel: str, otherwise: str) -> InputError:
+        """The error for a template without arguments; `otherwise` is for one without a launch."""
+        name = unqualified(kernel.removesuffix("<...>"))
+        lines = [one.line for one in self.launches if one.kernel == name]
+        if lines:
+            why = (
+                f"{self.name}: line {lines[0]} launches {name} with template arguments that could "
+                "not be read"
+            )
+        else:
+            why = f"{otherwise}{self._in_macros(name)}"
+        return InputError(f"{why}: {_template(self.code, kernel)}")
+
+    def _in_macros(self, kernel: str) -> str:
+        """Say that macros launch kernels, if one may launch this kernel."""
+        bodies = {name: one.body for name, one in self.code.unit.macros.items() if one is not None}
+        launching = [name for name, body in bodies.items() if "<<<" in body]
+        found = [x for x in launching if kernel in bodies[x] or "##" in bodies[x]]
+        if not found:
+            return ""
+        return f" (the macro {found[0]} launches kernels, but launches in macros are not read)"
 
     def proposed(
         self,
@@ -204,7 +221,8 @@ class SourceLaunches:
         if best is None:
             one = _of_launch(None, kernel, declared, caller)
             is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
-            return replace(one, is_left_out=is_left_out)
+            in_macros = self._in_macros(name) if name is not None else ""
+            return replace(one, is_left_out=is_left_out, in_macros=in_macros)
         if best.is_open(best.guessable):
             assuming = self.code.launches(values, name, block=block, assuming=True)
             known = best_of(self._of_kernel(assuming, kernel, line))
