@@ -328,7 +328,7 @@ def _written(one: np.generic | Size) -> str:
         return str(one)
     if isinstance(one, np.void):
         return "struct:" + ",".join(_written(one[name]) for name in one.dtype.names or ())
-    return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else one}"
+    return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else str(one)}"
 
 
 # What is open.

@@ -56,7 +56,7 @@ def device_property(evaluator: Evaluator, name: str) -> Number:
         raise UnknownValueError
     kind, value_on = _PROPERTIES[name]
     found = Number(value_on(device), kind)
-    evaluator.assume(Assumption(words=f"{name} = {found.value} of {device.name}"))
+    evaluator.assume(Assumption(words=f"{name} = {found.value}"))
     return found
 
 

@@ -10,13 +10,15 @@ from typing import cast
 import numpy as np
 from tree_sitter import Node
 
-from toolkit.launch.host_nodes import default_of, named_struct, text_of, uncast
+from toolkit.launch.host_nodes import default_of, named_struct, text_of, type_made, uncast
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_types import OUTSIDE, Frame, has_usual_layout
 from toolkit.launch.host_unit import HostUnit, SourcePlace
 from toolkit.launch.host_values import Evaluator
 from toolkit.machine_code.source_tree import walk
 
+# Types of the standard library without data, whose templates have their values
+_EMPTY = re.compile(r"std::(bool_constant|integral_constant)<.*>$|std::(true|false)_type$")
 _NUMPY = {"i": "int", "u": "uint", "f": "float"}
 
 
@@ -39,6 +41,8 @@ class Structs:
     def value(self, node: Node, place: SourcePlace, frame: Frame) -> np.void:
         """Value of an expression. Raises UnknownValueError."""
         node = uncast(node)
+        if _EMPTY.match("".join(text_of(type_made(node)).split())):
+            return cast(np.void, np.zeros((), np.dtype([("empty", "int8")]))[()])
         name = named_struct(node, self.unit.structs)
         if name is not None:
             field = "arguments" if node.type == "call_expression" else "value"

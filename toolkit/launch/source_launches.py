@@ -335,7 +335,7 @@ def _facts(
         elif isinstance(one, np.void):
             yield f"{name} = {launch.arguments[position].text}"
         else:
-            yield f"{name} = {one}"
+            yield f"{name} = {one!s}"  # a float32 as short as it is exact
 
 
 def _template(code: HostCode, kernel: str) -> str:

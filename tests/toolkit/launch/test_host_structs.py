@@ -187,3 +187,22 @@ def test_a_macro_that_launches_kernels_is_named():
     plain = SourceLaunches(text.replace("name##_kernel", "name"), "a.cu")
     assert plain.proposed("k", given={}).why_open() == "no host code launches k"
     assert "(the macro RUN launches" in refusal(InputError, plain.chosen, "t")
+
+
+@pytest.mark.parametrize(
+    "value", ["std::bool_constant<true>{}", "std::integral_constant<int, 4>()", "std::true_type{}"]
+)
+def test_a_constant_that_is_passed_as_a_type_is_an_empty_struct(value):
+    kind = value.rstrip("(){}")
+    text = f"""__global__ void k(float *x, {kind} by) {{ x[0] = by.value; }}
+        int main() {{ float *x; cudaMalloc(&x, 4); k<<<1, 1>>>(x, {value}); }}"""
+    proposed = SourceLaunches(text, "a.cu").proposed("k", given={})
+    assert proposed.arguments[1].dtype.itemsize == 1
+    assert not proposed.is_open([])
+
+
+def test_numbers_are_as_short_as_they_are_exact():
+    text = """__global__ void k(float *x, float rate, double eps, bool on) { x[0] = rate; }
+        int main() { float *x; cudaMalloc(&x, 4); k<<<1, 1>>>(x, 1e-3, 1e-8, true); }"""
+    proposed = SourceLaunches(text, "a.cu").proposed("k", given={})
+    assert proposed.facts[-3:] == ("rate = 0.001", "eps = 1e-08", "on = True")
