@@ -205,4 +205,4 @@ def test_numbers_are_as_short_as_they_are_exact():
     text = """__global__ void k(float *x, float rate, double eps, bool on) { x[0] = rate; }
         int main() { float *x; cudaMalloc(&x, 4); k<<<1, 1>>>(x, 1e-3, 1e-8, true); }"""
     proposed = SourceLaunches(text, "a.cu").proposed("k", given={})
-    assert proposed.facts[-3:] == ("rate = 0.001", "eps = 1e-08", "on = True")
+    assert proposed.facts[-3:] == ("rate = 0.001", "eps = 1e-08", "on = 1")
