@@ -9,7 +9,9 @@ Needs Playwright and the system's Chromium, as the tests of the report do.
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +27,7 @@ from analysis.records.profile import Profile
 from reports import render, style
 from reports.figures import hierarchy
 from reports.ladder import View
-from toolkit import find_remedies, profile, simulate
+from toolkit import profile, simulate
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
 
@@ -54,7 +56,6 @@ FIGURES: dict[str, Callable[[Profile, Profile | None], style.Figure]] = {
 # First screens of the page of a launch
 PAGES = ("kernel", "triton")
 PAGE_SIZE = {"width": 1280, "height": 760}
-N = 4096  # rows and columns of README's kernel
 TRITON_N, TRITON_TILE = 2048, 128  # of the Triton product
 PLOTLY = Path(go.__file__).parents[1] / "package_data" / "plotly.min.js"
 
@@ -126,15 +127,14 @@ def take_page(shown: Any, html: str, target: Path) -> None:
 
 
 def _page_of_kernel() -> str:
+    """The page that README's command writes."""
     source = (ROOT / "README.md").read_text(encoding="utf-8").split("```cuda\n")[1].split("```")[0]
-    given = np.random.default_rng(1).random((N, N), dtype=np.float32)
-    launch: dict[str, Any] = {
-        "grid": (N // 32, N // 32),
-        "block": (32, 8),
-        "arguments": [np.zeros_like(given), given, np.int32(N)],
-        "device": DEVICE,
-    }
-    return simulate(source, **launch).html(find_remedies(source, **launch))
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "my.cu").write_text(source, encoding="utf-8")
+        command = [sys.executable, "-m", "toolkit", "simulate", "my.cu", "--html", "my.html"]
+        found = {"PYTHONPATH": str(ROOT)}
+        subprocess.run([*command, "--seed", "1"], cwd=folder, env=os.environ | found, check=True)
+        return Path(folder, "my.html").read_text(encoding="utf-8")
 
 
 def _page_of_triton() -> str:

@@ -64,10 +64,10 @@ from validation.timing.trial_launches import PARTS as TRIAL_PARTS
 from validation.timing.trial_launches import recorded as recorded_trial
 
 RECORDED = ROOT / "validation" / "timing" / "recorded" / "times_h200.json"
-LIMIT_S = 20.0
+LIMIT_S = 60.0  # of processor time, as machines are shared
 LEAST_PUBLISHED = 1024
-# of a warp: what the slowest core of these machines executes in a second, at the least
-INSTRUCTIONS_PER_S = 10**7
+# of a warp: what the slowest of these machines executes in a second of processor time, at the least
+INSTRUCTIONS_PER_S = 10**7 / 3
 
 Cell = dict[str, Any]
 
@@ -130,10 +130,10 @@ def _of_declared(
 
 
 def _predicted(code: Kernel, case: Case, device: str, limit_s: float, l2: L2State) -> Cell:
-    started = time.monotonic()
+    begun = time.process_time()
 
     def advance(done: int, of: int) -> None:
-        if time.monotonic() - started > limit_s:
+        if time.process_time() - begun > limit_s:
             raise TakesTooLongError
 
     simulator = Simulator(
@@ -148,7 +148,7 @@ def _predicted(code: Kernel, case: Case, device: str, limit_s: float, l2: L2Stat
     try:
         execution = simulator.run(code, geometry, case.make(rng()))
     except TakesTooLongError:
-        return {"left_out": f"its simulation takes more than {limit_s:g} s"}
+        return {"left_out": f"its simulation takes more than {limit_s:g} s of processor time"}
     except ToolkitError as error:
         return {"left_out": str(error)}
     counters = execution.counters
@@ -372,7 +372,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--device", choices=DEVICES, default="h200", help="of a trial")
     parser.add_argument("--l2", choices=list(L2State), default=DEFAULT_L2, help="of other kernels")
-    parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="of each simulation")
+    parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="processor time of each")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(argv)
     parts = [chosen.part] if chosen.part else list(PARTS)

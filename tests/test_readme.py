@@ -157,6 +157,16 @@ def test_recorded_rungs_reach_what_was_asked_of_them(label, least_tflop_per_s):
     assert measured.flop_per_s >= 1e12 * least_tflop_per_s
 
 
+def test_the_picture_of_the_kernel_shows_the_times_of_its_output():
+    time, cost, new = re.search(
+        r"!\[.*: (\S+) µs, of which bank conflicts cost (\S+);.* the kernel takes (\S+) µs\]",
+        README,
+    ).groups()
+    answer = next(block for block in blocks("console") if "simulate my.cu" in block)
+    assert f"bank conflicts take the most time: {cost} of {time} µs." in answer
+    assert re.search(rf"^ 1 .* {re.escape(new)}$", answer, re.MULTILINE)
+
+
 def test_the_number_of_devices_is_right():
     from analysis.devices import DEVICES
 

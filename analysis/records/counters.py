@@ -378,12 +378,12 @@ def _modelled() -> Iterable[Counter]:
     )
     yield sectors(
         "lts__t_sectors_op_read",
-        "32-byte sectors read at L2, between its partitions too",
+        "32-byte sectors read at L2, also between its partitions",
         of_traffic=lambda t: t.l2_read_sectors,
     )
     yield sectors(
         "lts__t_sectors_op_write",
-        "32-byte sectors written at L2, between its partitions too",
+        "32-byte sectors written at L2, also between its partitions",
         of_traffic=lambda t: t.l2_write_sectors,
     )
     yield in_bytes(

@@ -29,7 +29,7 @@ def _remedy(
 REMEDIES = (
     _remedy(
         "padding",
-        "Each row of a shared array gets one element more.",
+        "Each row of a shared array gets one more element.",
         "Elements of a column then lie in different banks.",
         "tile[TILE][TILE] -> tile[TILE][TILE + 1]",
         "your_kernel.md#A bank conflict",
@@ -47,7 +47,7 @@ REMEDIES = (
     ),
     _remedy(
         "exchanged thread axes",
-        "The axes threadIdx.x and threadIdx.y change places in the index computations.",
+        "The index computations exchange threadIdx.x and threadIdx.y.",
         "Neighbouring lanes then access neighbouring addresses.",
         "threadIdx.x <-> threadIdx.y",
         "guide/01-coalescing.md#The idea",
@@ -64,8 +64,8 @@ REMEDIES = (
     ),
     _remedy(
         "fast math",
-        "FP32 functions, division and square roots get fewer instructions: -ftz=true takes "
-        "subnormal numbers for 0, -use_fast_math also approximates.",
+        "FP32 functions, division and square roots take fewer instructions: -ftz=true treats "
+        "subnormal numbers as 0, -use_fast_math also approximates.",
         "Results may differ by rounding: `--apply` then needs `--rounding`.",
         "simulate my.cu --option -ftz=true",
         "your_kernel.md#Remedies",
@@ -75,7 +75,7 @@ REMEDIES = (
     _remedy(
         "more blocks",
         "The work of a grid-stride loop is divided among more blocks.",
-        "It helps where SMs have no block, or the last wave is partial.",
+        "It helps if SMs have no block, or if the last wave is partial.",
         "--grid 8 -> --grid 1056",
         "your_kernel.md#Remedies",
         "grid size",
@@ -109,7 +109,7 @@ REMEDIES = (
     ),
     _remedy(
         "block size",
-        "The block has another number of threads, and the grid as many blocks as are needed.",
+        "The block gets another number of threads, and the grid as many blocks as needed.",
         "It changes how many blocks fit on an SM and how evenly they fill the device.",
         "--block 512 -> --block 256",
         "guide/05-tile-size.md#The idea",

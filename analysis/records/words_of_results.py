@@ -11,10 +11,10 @@ ENTRIES = (
         word="state of L2",
         groups=_RESULT,
         sentences=(
-            "It says what the launch finds in L2, which changes its time.",
-            "Dirty L2 holds lines that others wrote and that DRAM has yet to take, clean L2 lines "
-            "that others read, warm L2 what the same launch left there.",
-            "Dirty is the default, as the launch before usually wrote something else.",
+            "It is what L2 holds when the launch begins, which changes the time of the launch.",
+            "Dirty: other data that were written and must still be written back to DRAM. Clean: "
+            "other data that were only read. Warm: what the same launch left there.",
+            "Dirty is the default, because the launch before usually wrote other data.",
         ),
         formula="none; it is an input: --l2 dirty, clean or warm",
         where="terminal: first line; page: below the time",
@@ -25,11 +25,11 @@ ENTRIES = (
         word="interval",
         groups=_RESULT,
         sentences=(
-            "The measured time is expected between the two numbers in 80 of 100 launches.",
+            "The measured time of 80 of 100 launches is expected between the two numbers.",
             "They come from the errors of launches that were measured and have the same "
             "limiter and similarly busy units.",
-            "It is no bound: of public launches that its width does not come from, 81 of 100 lay "
-            "inside.",
+            "It is not a bound: of public launches that its width does not come from, 81 of 100 "
+            "were inside.",
         ),
         formula="predicted time / quotients of predicted and measured times of such launches",
         where="terminal: first line and `trust`; page: below the time",
@@ -59,7 +59,7 @@ ENTRIES = (
             "other.",
             "The unit with the largest share is the limiter.",
         ),
-        formula="least time of the unit for its work / time of the launch",
+        formula="time that the unit alone needs for its work / time of the launch",
         where="page: How near each unit is to its limit; terminal: `busy`",
         guide="timing.md#Bounds",
     ),
@@ -67,10 +67,10 @@ ENTRIES = (
         word="roof",
         groups=_RESULT,
         sentences=(
-            "It is the least time that the launch could take: that of its busiest unit or memory "
-            "at full rate.",
+            "It is a lower bound on the time of the launch: that of its busiest unit or memory at "
+            "full rate.",
             "It is what is left of a time once everything that can be avoided is removed.",
-            "A kernel at its roof is made faster by less work, such as fewer bytes.",
+            "Only less work, such as fewer bytes, makes a kernel at its roof faster.",
         ),
         formula="work / rate of the unit, of the unit for which it is the largest",
         where="page: Parts of the time, Roofline; terminal: second line, if it is the largest part",
@@ -82,7 +82,7 @@ ENTRIES = (
         groups=_RESULT,
         sentences=(
             "It is the unit or memory that is busy for the largest share of the time.",
-            "Latency is the limiter where no unit is busy for most of it.",
+            "Latency is the limiter if no unit is busy for most of it.",
             "The limiter says what the launch waits for, the causes what can be done about it.",
         ),
         formula="the largest of the least times that the units need for their work",

@@ -42,6 +42,7 @@ def in_turn(parts: Sequence[tuple[str, Predicted]], flop: int) -> Predicted:
         basis="; ".join(f"{name}: {one.basis}" for name, one in parts),
         is_fitted=all(one.is_fitted for one in predictions),
         costs=_costs(predictions, launch_s),
+        dirty_bytes=sum(one.dirty_bytes for one in predictions),
     )
 
 

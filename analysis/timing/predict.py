@@ -113,4 +113,5 @@ def _predicted(
         constants=named(sm.constants),
         basis=basis_of(sm),
         is_fitted=sm.constants.is_fitted,
+        dirty_bytes=sm.dirty_bytes,
     )

@@ -195,6 +195,8 @@ class Predicted:
     #: four fifths of the measured times of launches like this lie in it, in seconds; None where
     #: none like it were measured (`analysis.comparison.interval`)
     interval_s: tuple[float, float] | None = None
+    #: bytes of other data that are dirty in L2 before the launch and that DRAM writes during it
+    dirty_bytes: float = 0.0
 
     @property
     def parts(self) -> dict[str, float]:

@@ -13,6 +13,11 @@ PROMPT = {"console": "$ ", "pycon": ">>> "}
 CONTINUATION = re.compile(r"\.\.\.( |$)")  # of Python's prompt
 # A printed value in a plain Python block: `print(value)  # what it prints: why`.
 PRINTED = re.compile(r"^\s*print\(.*\)  # ([^:\n]+)", re.MULTILINE)
+# Messages of toolkit.cli.progress.
+REMAINING_TIME = re.compile(
+    r"[\d,]+ (of [\d,]+ blocks are left|blocks take).* min: stop with Ctrl-C"
+    r"|the remaining time is unknown until"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +55,12 @@ def _continues(language: str, before: str, line: str) -> bool:
 
 
 def printed_lines(text: str) -> tuple[str, ...]:
-    """As a page shows it: without spaces at the ends of lines and blank lines at the end."""
-    return _without_blank_end([line.rstrip() for line in text.splitlines()])
+    """As a page shows it: without spaces at the ends of lines and blank lines at the end.
+
+    Messages on the remaining time are left out: they depend on how busy the machine is.
+    """
+    lines = [line.rstrip() for line in text.splitlines()]
+    return _without_blank_end([line for line in lines if not REMAINING_TIME.match(line)])
 
 
 def _without_blank_end(lines: Sequence[str]) -> tuple[str, ...]:

@@ -310,7 +310,7 @@ def _remedy(remedy: Remedy, unit: tuple[float, str]) -> dict[str, object]:
         "title": remedy.title,  # begins with source code
         "saves": _saves(remedy, unit),
         "tags": [
-            *(f"instead of remedy {number}" for number in remedy.instead_of),
+            *(f"alternative to remedy {number}" for number in remedy.instead_of),
             *(f"after remedy {number}" for number in remedy.after),
         ],
         "about": ". ".join(text.capital(one) for one in told if one),

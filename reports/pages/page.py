@@ -48,7 +48,7 @@ GRADES = {
     Grade.MEASURED: "CUDA events around each launch; median of the samples",
     Grade.RECORDED: "as measured, in an earlier run on this GPU model",
     Grade.PREDICTED: "a model of an SM replays the machine code",
-    Grade.SIMULATED: "the machine code ran on the CPU",
+    Grade.SIMULATED: "the machine code was executed on the CPU",
     Grade.THEORY: "a formula of the tiling and of the device",
     Grade.CHECKED: "compared with a float64 reference and an error bound",
 }
@@ -129,6 +129,7 @@ def _shape(shown: Rows, of_sizes: Drawing) -> _Shape:
         trust=_trust(shown),
         table=list(_table(shown)),
         has_measured=shown.is_measured,
+        grade=shown.grade,
         drawings=[
             one
             for one in (
@@ -197,7 +198,7 @@ def _rung(shown: Rows, row: Row, counted: Scorecard | None) -> tuple[str, str]:
     return pane, template("rung.html.j2").render(
         number=row.record.rung,
         label=row.label,
-        times=rung_pane.times_sentence(row),
+        times=rung_pane.times_sentence(row, shown.grade),
         parts=bars(found, "Parts of the predicted time")
         if row.predicted and (found := rung_pane.time_bars(row.predicted))
         else None,

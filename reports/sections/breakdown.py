@@ -14,7 +14,7 @@ from reports.sections.table import Cell, Table, head, plain_table
 
 ROOFS = "roofs (theory)"
 ALONE = "each resource alone (predicted)"
-BUSIEST = "busy the longest, share of time"
+BUSIEST = "busiest, share of the time"
 NO_ROOF = " (not a roof)"  # the bound of the source texts: caches serve most of these loads
 PARTS, WHOLE = "parts of the time (predicted)", "the whole time"
 NEGLIGIBLE = 0.01  # of the predicted times: too small to look for

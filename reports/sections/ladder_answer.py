@@ -106,13 +106,13 @@ def share(value: float) -> str:
 
 
 def limited(predicted: Predicted) -> str:
-    """'Most of the time: FP32 pipe, 82.5 %; next waiting at barriers, 6.1 %.'
+    """'Largest parts of the time: FP32 pipe, 82.5 %; waiting at barriers, 6.1 %.'
 
     Without parts of the time: what limits it, and the next resource.
     """
     if predicted.costs:
         told = [f"{in_table(one.cause)}, {share(one.share)}" for one in predicted.causes[:2]]
-        return f"Most of the time: {'; next '.join(told)}."
+        return f"Largest parts of the time: {'; '.join(told)}."
     name, busy = _resource(predicted.limiter), share(predicted.limiter_share)
     if predicted.limiter != Resource.LATENCY:
         busy = f"busy {busy} of the time"

@@ -159,8 +159,8 @@ def _within_interval(report: LaunchReport) -> str:
     if report.predicted is None or not report.predicted.interval_s:
         return error_short(report)
     return (
-        f"interval meant for {round(100 * COVERS)} % of launches; "
-        f"{round(100 * COVERED)} % held out were in it"
+        f"{round(100 * COVERS)} % interval: {round(100 * COVERED)} % of the held-out launches were "
+        "inside theirs"
     )
 
 
@@ -233,7 +233,7 @@ def grade_rows(report: LaunchReport) -> Iterator[tuple[str, str, str]]:
     if report.basis:
         yield "instructions, requests, bank conflicts", "simulated", report.basis
     if report.traffic_basis:
-        yield "bytes at L2 and DRAM", "modelled", report.traffic_basis
+        yield "bytes at L2 and DRAM", "modelled", report.traffic_basis.removeprefix("modelled ")
     yield "registers, shared memory, occupancy", "compiled", report.resources.compiler
 
 

@@ -44,7 +44,6 @@ _HOT = {
 _CACHES = (Resource.L1, Resource.L2, Resource.DRAM)
 OFF_CHIP = ("global", "generic", "local")
 READS, WRITES = ("load", "copy"), ("store", "reduction", "atomic")
-LEAST_DIRTY = 0.05  # of the bytes at DRAM: fewer are not worth a remark
 LEAST_BUSY = 0.5  # of the time: below it nothing is near its limit
 
 
@@ -151,7 +150,7 @@ def _levels(report: LaunchReport, predicted: Predicted, device: Device) -> Itera
     moved = {
         Resource.SHARED_MEMORY: shared_wavefronts(report.instructions) * WAVEFRONT_BYTES,
         Resource.L2: sum(l2_bytes(report)),
-        Resource.DRAM: dram_bytes(predicted, device),
+        Resource.DRAM: sum(_at_dram(report)),
     }
     for unit, rate in rates.items():
         if moved[unit] >= SECTOR_BYTES:
@@ -189,12 +188,6 @@ def l2_bytes(report: LaunchReport) -> tuple[int, int]:
         if one.space in OFF_CHIP and one.action in (*WRITES, "bulk store", "bulk reduction")
     )
     return SECTOR_BYTES * max(fetched, bulk), SECTOR_BYTES * written
-
-
-def dram_bytes(predicted: Predicted, device: Device) -> float:
-    """Bytes at DRAM during a launch, including write-backs of lines that were dirty before."""
-    rate = device.dram_bytes_per_s * constants_of(device).dram_efficiency
-    return sum(rate * one.time_s for one in predicted.bounds if one.name == Resource.DRAM)
 
 
 def requested_bytes(instructions: Iterable[InstructionCounts], *, of: str, reads: bool) -> int:
@@ -298,11 +291,7 @@ def _stores(instructions: Iterable[InstructionCounts], space: str) -> str:
 def _at_dram(report: LaunchReport) -> tuple[float, float, float]:
     """Bytes that a launch reads and writes at DRAM, and those written of lines dirty before."""
     read, written = (float(total(report.counters, name)) for name in DRAM_TRAFFIC)
-    if report.predicted is None or report.device is None:
-        return read, written, 0.0
-    moved = dram_bytes(report.predicted, report.device)
-    dirty = moved - read - written
-    return read, written, dirty if dirty >= LEAST_DIRTY * moved else 0.0
+    return read, written, report.predicted.dirty_bytes if report.predicted else 0.0
 
 
 def _dram_note(dirty: float) -> Iterator[str]:

@@ -87,7 +87,7 @@ def limits(predicted: Predicted) -> str:
 
 def bounds_table(predicted: Predicted, *, share: float) -> Table:
     """The bounds of at least `share` of the time, the longest first."""
-    titles = ("least time of", ("time", Grade.PREDICTED, True), "basis")
+    titles = ("resource alone", ("time", Grade.PREDICTED, True), "basis")
     return plain_table(titles, bound_rows(predicted, share))
 
 

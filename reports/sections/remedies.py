@@ -1,4 +1,4 @@
-"""Remedies of a launch as a table: what to change, what it saves, and what is left."""
+"""Remedies of a launch as a table: what to change, what it saves, and the time with it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def remedies_table(remedies: Sequence[Remedy]) -> Table:
         ("", "", True),
         ("remedies", "", False),
         ("saves", "", True),
-        (f"leaves, {unit}", "", True),
+        (f"new time, {unit}", "", True),
     ]
     rows = [[str(one.number), title(one), saves(one), shown(one.after_s)] for one in remedies]
     if any(one.measured_s is not None for one in remedies):
@@ -40,11 +40,11 @@ def remedies_table(remedies: Sequence[Remedy]) -> Table:
 
 
 def title(remedy: Remedy) -> str:
-    """'lines 12, 19: column ^ row; instead of remedy 1'."""
+    """'lines 12, 19: column ^ row; alternative to remedy 1'."""
     where = f"{place(remedy)}: " if remedy.lines else ""
     words = f"{where}{remedy.title}"
     if remedy.instead_of:
-        words += f"; instead of remedy {_numbers(remedy.instead_of)}"
+        words += f"; alternative to remedy {_numbers(remedy.instead_of)}"
     if remedy.after:
         words += f"; after remedy {_numbers(remedy.after)}"
     return f"{words}; changes rounding" if remedy.is_rounding else words

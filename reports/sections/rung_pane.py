@@ -97,7 +97,7 @@ def _limit(row: Row) -> str:
 
 def _numbers(shown: Rows, row: Row, before: Row | None) -> Iterator[tuple[str, str]]:
     if row.measured:
-        yield text.predicted_seconds(row.measured.median_s), "measured"
+        yield text.predicted_seconds(row.measured.median_s), str(shown.grade)
     elif row.predicted:
         yield text.predicted_seconds(row.predicted.time_s), "predicted"
     if row.of_cublas:
@@ -215,13 +215,16 @@ def time_bars(predicted: Predicted) -> list[Bar]:
     ]
 
 
-def times_sentence(row: Row) -> str:
-    """'2.74 ms predicted, 2.69 ms measured: median of 20, 95 % interval 2.689 to 2.692 ms.'"""
+def times_sentence(row: Row, grade: Grade) -> str:
+    """'2.74 ms predicted, 2.69 ms measured: median of 20, 95 % interval 2.689 to 2.692 ms.'
+
+    `grade` says whether times were measured in this run, or recorded in an earlier one.
+    """
     told = []
     if row.predicted:
         told.append(f"{text.predicted_seconds(row.predicted.time_s)} predicted")
     if row.measured:
-        told.append(f"{text.predicted_seconds(row.measured.median_s)} measured")
+        told.append(f"{text.predicted_seconds(row.measured.median_s)} {grade}")
     found = ", ".join(told)
     if row.measured and row.measured.interval_s:
         number = len(row.measured.samples_s)

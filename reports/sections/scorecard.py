@@ -128,7 +128,7 @@ def _agreement(name: CounterClass, of: Tally) -> str:
     if not of.within:
         return "equal"
     return (
-        "equal, apart from arbitration and polls of waiting warps"
+        "equal, except for arbitration and polls of waiting warps"
         if name == CounterClass.EXACT
         else "within the tolerance"
     )
@@ -190,7 +190,7 @@ def _details(found: tuple[Score, ...], name: CounterClass, of: Tally) -> Iterato
             if one.grade == name and one.is_apart:
                 yield f"different: {_description(one).label}, {_ratio(one)}"
     if name == CounterClass.EXACT and of.within:
-        yield f"{of.within} apart from arbitration and polls of waiting warps"
+        yield f"{of.within} except for arbitration and polls of waiting warps"
     if of.explained:
         yield f"{of.explained} {text.differ(of.explained)} for a known reason"
 

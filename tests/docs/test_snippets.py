@@ -2,10 +2,13 @@
 
 import pytest
 
-from docs.snippets.exchanges import exchanges, left_out_again, matches
+from docs.snippets.exchanges import exchanges, left_out_again, matches, printed_lines
 from docs.snippets.outcomes import outcomes
 from docs.snippets.pages import PageError, blocks
 from docs.update import rewritten, update
+from toolkit.cli import progress as view
+from toolkit.cli.progress import SimulationProgress
+from toolkit.execution.wall_time import WallTime
 
 FENCE = "```"
 
@@ -271,3 +274,24 @@ class TestUpdate:
         shown = fence("pycon", ">>> 1 / 0", raised, "  …", "ZeroDivisionError: division by zero")
         written(page, shown)
         assert update(page, gpu=False, check=False)
+
+
+@pytest.mark.parametrize("blocks", [20, 200])
+@pytest.mark.parametrize(("seconds", "is_least"), [(150.0, False), (7200.0, True), (0.2, True)])
+def test_messages_on_the_remaining_time_are_no_answer(capsys, blocks, seconds, is_least):
+    with SimulationProgress("k.cu") as progress:
+        progress.announce(WallTime(blocks, seconds, is_least=is_least))
+    said = capsys.readouterr().err
+    assert said.strip()
+    assert printed_lines(f"{said}20 blocks\n") == ("20 blocks",)
+
+
+def test_the_number_of_blocks_that_are_left_is_no_answer(monkeypatch, capsys):
+    with SimulationProgress("k.cu") as progress:
+        for now_s, done in ((100.0, 1), (103.5, 2)):
+            monkeypatch.setattr(view.time, "monotonic", lambda now_s=now_s: now_s)
+            progress.advance(done, 100)
+        monkeypatch.undo()
+    said = capsys.readouterr().err
+    assert said.startswith("98 of 100 blocks are left")
+    assert printed_lines(said) == ()

@@ -161,3 +161,15 @@ def test_exact_counters_are_those_recorded(text, count, kernels):
     for key, counters in found.items():
         recorded = {name: SM_90[key][name] for name in EXACT}
         assert {name: counters[name] for name in EXACT} == recorded, key
+
+
+def test_the_page_says_which_launches_were_counted():
+    page = ROOT.joinpath("docs/validation.md").read_text(encoding="utf-8")
+    launches = [launch for _, launch in recorded()]
+    rungs = {parse_selection(one["label"]).variant.rung for one in launches}
+    sets = {one["label"] for one in launches}
+    assert rungs == set(range(1, max(rungs) + 1))
+    assert (
+        f"rungs 1 to {max(rungs)}, with all of their {len(sets)} legal sets of parameters" in page
+    )
+    assert f"counted in {len(launches)} launches on an H200" in page

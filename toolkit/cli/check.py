@@ -37,17 +37,17 @@ def check(
         ),
     ] = False,
 ) -> None:
-    """Say what is wrong with a kernel, with no GPU: the tools of compute-sanitizer, on the CPU.
+    """Find errors in a kernel without a GPU: the tools of compute-sanitizer, on the CPU.
 
     memcheck: accesses out of bounds or misaligned. racecheck: hazards on shared memory between
-    threads that no barrier, warp synchronisation or wait for an asynchronous copy orders, and
-    between blocks on global memory. synccheck: barriers that some threads never reach, masks of
-    other lanes. initcheck: reads of memory that was never written.
+    threads that no barrier, warp synchronization or wait for an asynchronous copy orders, and on
+    global memory between blocks. synccheck: barriers that some threads never reach, and masks
+    that do not match the executing lanes. initcheck: reads of memory that was never written.
 
-    Arguments are those of simulate; 'f32[64]=unwritten' is an output, which holds nothing that may
-    be read.
+    Arguments are those of simulate. 'f32[64]=unwritten' is an output buffer: a read before the
+    first write is an error.
 
-    Exit code 1 says that there are errors.
+    The exit code is 1 if there are errors.
     """
     with one_line_errors("interrupted: the check is not complete"):
         from toolkit.cli.completed_options import completed

@@ -23,7 +23,8 @@ def compare(
     before: Annotated[
         Path,
         typer.Argument(
-            metavar="A.json", help="Earlier profile, or output of `simulate` or `run --json`."
+            metavar="A.json",
+            help="Earlier profile, or output of `simulate --json` or `run --json`.",
         ),
     ],
     after: Annotated[Path, typer.Argument(metavar="B.json", help="Later one of the same kind.")],
@@ -33,17 +34,17 @@ def compare(
         typer.Option(
             "--fail-on",
             metavar="KINDS",
-            help="Exit with 3 where 'counts' changed or are missing, a 'time' is slower, "
-            "or 'counts,time'.",
+            help="Exit with code 3 if a count changed or is missing ('counts'), if a time got "
+            "longer ('time'), or for either ('counts,time').",
         ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON instead of tables.")
     ] = False,
 ) -> None:
-    """Say what changed between two profiles or launches: times, their causes, and exact counts.
+    """Show what changed between two profiles or launches: times, their causes, and exact counts.
 
-    Counts need no GPU: a job without one can hold a kernel's traffic.
+    Counts need no GPU, so a CI job without one can detect changes in a kernel's traffic.
     """
     kinds = _kinds(fail_on)
     with one_line_errors():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def doctor(as_json: Json = False) -> None:
-    """Say what is found on this machine, what is missing, and the command that fixes it."""
+    """Show what this machine has, what is missing, and how to install it."""
     from toolkit.profiling.doctor import examine
 
     findings = examine()

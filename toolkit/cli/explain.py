@@ -34,9 +34,9 @@ def explain(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a word means: a cause, a limiter, a remedy, a counter of Nsight Compute.
+    """Explain a term: a cause, a limiter, a remedy, or a counter of Nsight Compute.
 
-    Without a word, list all words by group.
+    Without a term, list all terms by group.
     """
     with one_line_errors():
         from analysis.records.words import by_group

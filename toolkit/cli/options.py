@@ -107,7 +107,8 @@ Top = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Number of source lines to show: six, or fewer that fit, by default.",
+        help="Number of source lines to show.",
+        show_default="up to 6",
         rich_help_panel=RESULTS,
     ),
 ]
@@ -237,7 +238,7 @@ class KernelOptions:
             "--launch",
             min=1,
             metavar="LINE",
-            help="Line of the launch in host code to take.",
+            help="Line of the launch to take from host code.",
             show_default="the first whose values are known",
             rich_help_panel=LAUNCH,
         ),
@@ -295,7 +296,7 @@ class KernelOptions:
         typer.Option(
             "--option",
             metavar="OPTION",
-            help="Option of the compiler; repeatable.",
+            help="Compiler option; repeatable.",
             rich_help_panel=COMPILER,
         ),
     ] = None
@@ -322,8 +323,7 @@ class KernelOptions:
         str | None,
         typer.Option(
             metavar="WHICH",
-            help="Blocks to execute: all, a number, or representative: as many as exact or well "
-            "estimated counts need.",
+            help="Blocks to execute: all, a number, or representative: a few that stand for all.",
             show_default="representative; all for check and with --save",
             rich_help_panel=EXECUTION,
         ),
@@ -333,7 +333,7 @@ class KernelOptions:
         typer.Option(
             min=1,
             metavar="N",
-            help="Stop a kernel that executes more warp instructions.",
+            help="Stop a kernel after N warp instructions.",
             rich_help_panel=EXECUTION,
         ),
     ] = None
@@ -386,7 +386,7 @@ class PredictOptions(KernelOptions):
             "--limit",
             min=0,
             metavar="SECONDS",
-            help="Execute all blocks rather than estimate counters, if that takes at most SECONDS.",
+            help="Execute all blocks instead of estimating counters if that takes at most SECONDS.",
             rich_help_panel=EXECUTION,
         ),
     ] = 10.0
@@ -394,7 +394,7 @@ class PredictOptions(KernelOptions):
         bool,
         typer.Option(
             "--inner-lines",
-            help="Count inlined functions at their own lines, not at their calls.",
+            help="Attribute inlined functions to their own lines.",
             rich_help_panel=RESULTS,
         ),
     ] = False
@@ -408,7 +408,7 @@ class SimulateOptions(PredictOptions, LaunchOptions):
         bool,
         typer.Option(
             "--allow-out-of-bounds",
-            help="Predict a time although accesses are beyond all arrays: reads give zeros, writes "
+            help="Predict a time even with accesses outside all arrays: reads give zeros, writes "
             "are lost.",
             rich_help_panel=PREDICTION,
         ),
@@ -444,8 +444,8 @@ class RunOptions(PredictOptions):
         str | None,
         typer.Option(
             metavar="WHICH",
-            help="Blocks to simulate: all, a number, or representative: as many as exact or well "
-            "estimated counts need. The GPU executes all.",
+            help="Blocks to simulate: all, a number, or representative: a few that stand for "
+            "all. The GPU executes all.",
             show_default="representative",
             rich_help_panel=EXECUTION,
         ),
@@ -453,7 +453,10 @@ class RunOptions(PredictOptions):
     samples: Annotated[
         int,
         typer.Option(
-            min=1, metavar="N", help="Most launches that are timed.", rich_help_panel=MEASUREMENT
+            min=1,
+            metavar="N",
+            help="Maximum number of timed launches.",
+            rich_help_panel=MEASUREMENT,
         ),
     ] = 1000
     seconds: Annotated[
@@ -462,7 +465,7 @@ class RunOptions(PredictOptions):
             "--seconds",
             min=0.01,
             metavar="SECONDS",
-            help="Most time for them.",
+            help="Time limit for these launches.",
             rich_help_panel=MEASUREMENT,
         ),
     ] = 2.0

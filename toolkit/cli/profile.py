@@ -70,7 +70,7 @@ def profile(
     executor: Annotated[
         ExecutorChoice,
         typer.Option(
-            help="auto: a GPU if there is one, else the simulator. theory: formulas only."
+            help="auto: the GPU if there is one, else the simulator. theory: formulas only."
         ),
     ] = ExecutorChoice.auto,
     html: Html = Path("profile.html"),
@@ -113,8 +113,8 @@ def profile(
         bool,
         typer.Option(
             "--accuracy",
-            help="Take the error of each variant on ten classes of inputs; on the simulator, of a "
-            "small product.",
+            help="Measure the error of each variant on ten classes of inputs; on the simulator, "
+            "for a small product.",
         ),
     ] = False,
     resume: Annotated[
@@ -126,7 +126,7 @@ def profile(
         ),
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 3 if an exact counter disagrees.")
+        bool, typer.Option("--strict", help="Exit with code 3 if an exact counter differs.")
     ] = False,
     verbose: Verbose = False,
     as_json: Json = False,

@@ -55,7 +55,10 @@ def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
     """Explain the table: how to read it, how far to trust it, what it leaves out, where more is."""
     if any(row.step for row in shown.rungs) and shown.grade != Grade.THEORY:
         within = f"{100 * NEGLIGIBLE_CHANGE:.0f} %"
-        yield f"Speedup: over the rung before. No reason: within {within}, or none stands out."
+        yield (
+            f"Speedup: over the rung before. Why: empty within {within}, or if no single reason "
+            "stands out."
+        )
     if shown.grade == Grade.RECORDED and shown.view.recorded:
         yield f"Recorded {text.date(shown.view.recorded.created)} on such a GPU."
     timings = [one for row in shown.rungs if (one := shown.view.timing(row.record))]
@@ -96,11 +99,13 @@ def _print_all(view: View) -> None:
 
 
 def _print_steps(view: View) -> None:
-    """Print the reasons why each rung beats the one before, if a time was predicted."""
+    """Print why each rung is faster or slower than the one before, if a time was predicted."""
     steps = told_steps(view)
     if steps and view.timings:
         found = rungs.table(steps, grade=view.grade_of_times)
-        out.print("why each rung beats the one before, or does not")  # the table may be narrower
+        out.print(
+            "why each rung is faster or slower than the one before"
+        )  # the table may be narrower
         out.print(rich_table(found))
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 JUDGED_AFTER_S = 3.0  # of a simulation: the blocks that are done then say how long all take
 LONG_S = 60.0
+SAMPLE_BLOCKS = 100  # a sample that is suggested instead of all blocks
 MUCH_MEMORY = 0.5  # of what is free
 
 
@@ -130,7 +131,7 @@ class SimulationProgress(OneBar):
         self._is_judged = estimate.seconds > LONG_S
         if self._is_judged:
             how = "at least" if estimate.is_least else "about"
-            _say_long(f"{estimate.blocks:,} blocks take {how}", estimate.seconds)
+            _say_long(f"{estimate.blocks:,} blocks take {how}", estimate.seconds, estimate.blocks)
         elif estimate.is_least:
             say(
                 "the remaining time is unknown until some blocks finish: each takes long, or they "
@@ -147,12 +148,11 @@ class SimulationProgress(OneBar):
         if done > before and not self._is_judged and now_s - began_s > JUDGED_AFTER_S:
             self._is_judged = True
             if (left_s := (now_s - began_s) * (of - done) / (done - before)) > LONG_S:
-                _say_long(f"{of - done:,} of {of:,} blocks are left, about", left_s)
+                _say_long(f"{of - done:,} of {of:,} blocks are left, about", left_s, of)
 
 
-def _say_long(what: str, seconds: float) -> None:
-    say(
-        f"{what} {seconds / 60:.0f} min: stop with Ctrl-C and give a smaller grid, or "
-        "--blocks 100, which executes a sample of the blocks",
-        console=err,
-    )
+def _say_long(what: str, seconds: float, blocks: int) -> None:
+    less = "a smaller grid or smaller inputs"
+    if blocks > SAMPLE_BLOCKS:
+        less = f"a smaller grid, or --blocks {SAMPLE_BLOCKS}, which executes a sample of the blocks"
+    say(f"{what} {seconds / 60:.0f} min: stop with Ctrl-C and give {less}", console=err)

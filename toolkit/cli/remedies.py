@@ -62,7 +62,7 @@ def print_remedies(remedies: Remedies) -> None:
         for line in notes:
             say(f"  {line}", indent=2)
     if remedies.untried:
-        note(f"{many(remedies.untried, 'edit')} not tried within {LIMIT_S:g} s")
+        note(f"{many(remedies.untried, 'edit')} not tried: the limit of {LIMIT_S:g} s was reached")
     if remedies.need_source:
         note(
             f"{many(remedies.need_source, 'edit')} not tried: an edit is compiled, and this is "

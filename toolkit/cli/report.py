@@ -27,8 +27,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RECORD.json...",
-            help="A profile.json, or what `simulate` or `run --json` printed; also compressed by "
-            "xz. Several launches make one page.",
+            help="A profile.json, or the output of `simulate --json` or `run --json`; may be "
+            "compressed by xz. Several launches make one page.",
         ),
     ],
     html: Annotated[
@@ -47,7 +47,7 @@ def report(
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
-    """Write the page of a saved profile, or of saved launches."""
+    """Write the HTML page of a saved profile, or of saved launches."""
     with one_line_errors():
         from toolkit.store.profile_json import holds_launch
 

@@ -33,18 +33,18 @@ def run(
         bool,
         typer.Option(
             "--predict/--no-predict",
-            help="Say what the time is spent on, too.",
+            help="Also simulate the launch and show what its time is spent on.",
             rich_help_panel=PREDICTION,
         ),
     ] = True,
 ) -> None:
-    """Measure a kernel on the GPU of this machine, and say what its time is spent on.
+    """Measure a kernel on the GPU of this machine, and show what its time is spent on.
 
-    The machine code is the one that simulate executes. Launches are timed one by one, each after
-    other data were written to L2 (--l2). The same launch is then simulated, which gives counters,
-    source lines, the predicted time and remedies.
+    The GPU executes the same machine code as simulate. Launches are timed one at a time, by
+    default each after other data were written to L2 (--l2). The launch is then simulated, for its
+    counters, source lines, predicted time and remedies.
 
-    Arguments are those of simulate. Without a GPU, simulate predicts the time.
+    Arguments are those of simulate. Without a GPU, use simulate.
     """
     results.check_apply(predict=predict)
     with one_line_errors("interrupted: nothing was written"):

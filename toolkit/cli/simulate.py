@@ -28,12 +28,12 @@ def simulate(
 ) -> None:
     """Execute a kernel on the CPU: predicted time, cost of each source line, remedies, counters.
 
-    Host code in the file says what is launched, unless options do. A rung brings its own grid,
-    block and arguments: 'simulate stream-k --shape 1024'.
+    The grid, block and arguments come from host code in the file, unless options set them. A rung
+    has its own: 'simulate stream-k --shape 1024'.
 
     'script.py:kernel' is a kernel of Triton, Numba, CuPy, the CuTe DSL or PyCUDA. The file is
-    imported, which runs its top level (of PyCUDA it is only read). Triton takes constexprs and
-    options as '-D BLOCK=1024 -D num_warps=8', and chooses the block.
+    imported, which executes its top level (a PyCUDA file is only read). Give the constexprs and
+    options of Triton as '-D BLOCK=1024 -D num_warps=8'; Triton chooses the block.
 
     \b
     An argument (-a), in the kernel's order, is one of:

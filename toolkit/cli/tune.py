@@ -65,13 +65,16 @@ def tune(
         ),
     ] = 16,
     finalists: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Number of leaders to time with cuBLAS.")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Number of the fastest to time together with cuBLAS."
+        ),
     ] = 6,
     cache: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Folder of measured times, to reuse them.",
+            help="Folder of measured times to reuse.",
             show_default="the user's cache",
         ),
     ] = None,
@@ -95,8 +98,8 @@ def tune(
     """Find the fastest parameters of a rung at each shape.
 
     All legal configurations are ranked by predicted time. With a GPU, the best are measured, and
-    the fastest of these are checked and timed together with cuBLAS. To continue after Ctrl-C,
-    repeat the command.
+    the fastest of these are checked and timed together with cuBLAS. After Ctrl-C, repeat the
+    command to continue.
     """
     with one_line_errors("interrupted: only the cache was written"):
         from toolkit.cli.progress import TerminalProgress

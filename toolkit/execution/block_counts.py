@@ -242,7 +242,8 @@ def unchecked_blocks(left: int) -> Iterator[str]:
     """Yield the note on `left` blocks that were not executed, if there are any."""
     if left:
         yield (
-            f"{text.many(left, 'block')} not executed, and so not checked for faults (--blocks all)"
+            f"{text.many(left, 'block')} not executed, so faults in them are not found "
+            "(--blocks all)"
         )
 
 

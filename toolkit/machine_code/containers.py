@@ -228,5 +228,5 @@ def _check_whole(content: bytes) -> None:
         if table + count * SECTION.size <= len(content):
             return
     elif not is_64_bit and len(content) > 5:
-        raise InputError("it is a 32-bit program, which CUDA has none of any more")
+        raise InputError("it is a 32-bit program, which CUDA no longer supports")
     raise InputError("it is truncated: its table of sections is beyond its end: make it again")

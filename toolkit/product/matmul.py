@@ -267,5 +267,5 @@ def _factor(name: str, value: Any) -> float:
         )
     rounded = float(c_float(float(value)).value)
     if math.isinf(rounded) and not math.isinf(value):
-        raise InputError(f"{name} = {float(value):g} is no float32: give at most 3.4e38")
+        raise InputError(f"{name} = {float(value):g} does not fit in float32: give at most 3.4e38")
     return rounded

@@ -131,8 +131,8 @@ def shape_of_product(a: OperandView, b: OperandView) -> tuple[int, ...]:
         _check_axes(one)
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
-            f"{a} times {b}: the {a.shape[-1]} columns of {a.name} meet the {b.shape[-2]} rows of "
-            f"{b.name}: give as many, or a transposed view of one of them"
+            f"{a} times {b}: {a.name} has {a.shape[-1]} columns and {b.name} has {b.shape[-2]} "
+            "rows: give as many, or a transposed view of one of them"
         )
     batches = {one.shape[0] for one in (a, b) if len(one.shape) == 3} - {1}
     if len(batches) > 1:

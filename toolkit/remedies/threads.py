@@ -39,7 +39,7 @@ def transposed(facts: Facts) -> Iterator[Edit]:
     yield Edit(
         effect=Effect.UNCOALESCED,
         lines=tuple(sorted({line_of(one) for one in found})),
-        title="swap threadIdx.x and threadIdx.y: a warp then accesses adjacent addresses",
+        title="exchange threadIdx.x and threadIdx.y: a warp then accesses adjacent addresses",
         replacements=tuple(
             Replacement(
                 start=one.end_byte - 1,

@@ -1,5 +1,6 @@
 """Errors of predicted times, as the benchmark computes them and the pages state them."""
 
+import re
 from functools import cache
 
 import pytest
@@ -21,6 +22,7 @@ from benchmarks.prediction_errors import (
     PARTS,
     TRIAL_PARTS,
     mean_error,
+    measured,
     on_trial,
     ratio,
     recorded_trial,
@@ -28,6 +30,8 @@ from benchmarks.prediction_errors import (
 from benchmarks.recorded_tables import SHORT_S
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
+from validation.timing.timed_launches import TIMED
+from validation.timing.trial_launches import TRIALS
 
 NO_LIMIT_S = 600.0
 
@@ -194,3 +198,32 @@ def test_launches_are_alike_by_device_kind_and_limiter(monkeypatch):
     assert accuracy.held_out_like(device, Resource.L2, is_rung=False) is None  # fewer than five
     assert accuracy.held_out_like(device, Resource.L2, is_rung=True) == rows[2]
     assert accuracy.held_out_like(find_device("h100-sxm"), Resource.DRAM, is_rung=False) is None
+
+
+def _of_parts():
+    """Key of the device, part and kernel of each timed launch of kernels outside the ladder."""
+    for one in TIMED:
+        yield from (("h200", "kernels", one) for _ in one.cases)
+    for key, gpu in (("h200", "h200"), ("h100-sxm", "h100")):
+        timed = measured(recorded_trial(gpu), "trial")
+        for one in TRIALS:
+            yield from ((key, one.part, one) for case in one.cases if case.name in timed)
+
+
+@pytest.mark.parametrize("entry", [one for one in ACCURACIES if "outside the ladder" in one.what])
+def test_entries_state_how_many_kernels_and_launches_were_timed(entry):
+    part = entry.part.split()[0]
+    of = [
+        (one.file, one.kernel)
+        for key, where, one in _of_parts()
+        if (key, where) == (entry.device, part)
+    ]
+    assert entry.what == f"{len(set(of))} kernels outside the ladder"
+    assert entry.launches == len(of)
+
+
+def test_the_page_states_one_number_of_fitted_kernels():
+    page = ROOT.joinpath("docs/validation.md").read_text(encoding="utf-8")
+    kernels = f"{len({(one.file, one.kernel) for one in TIMED})}"
+    assert set(re.findall(r"(?:\| |the )(\d+) other kernels", page)) == {kernels}
+    assert f"58 launches of {kernels} kernels" in page

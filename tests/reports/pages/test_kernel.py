@@ -89,7 +89,7 @@ def test_a_remedy_is_in_the_verdict_and_the_bar():
     assert "Remedy 1 makes it" in html
     assert "1.50× faster" in html  # 6 / 4 µs
     assert "with remedy 1" in html
-    assert "instead of remedy 1" in html
+    assert "alternative to remedy 1" in html
     assert '<span class="u">−2.00 µs</span>' in html
     assert '<span class="u">at most 0.500 µs</span>' in html  # of one that was not made
     assert "Remed" not in page_of("transpose")

@@ -265,6 +265,10 @@ def test_how_to_reproduce(in_theory):
 def test_a_recorded_run_is_labelled_with_date_and_device(in_theory, on_gpu):
     page = page_of(in_theory, recorded=on_gpu)
     assert "recorded 2026-02-03" in page.texts_of("span")
+    (times,) = [one for one in page.texts_of("p") if ": median of " in one]
+    assert " recorded: median of " in times  # not "measured", as on the page of that run
+    (times,) = [one for one in page_of(on_gpu).texts_of("p") if ": median of " in one]
+    assert " measured: median of " in times
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert f"The run {label}" in page.texts_of("summary")
     assert figures_of(page) == MEASURED

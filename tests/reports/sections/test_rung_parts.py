@@ -105,7 +105,7 @@ def test_the_answer_names_the_two_largest_parts(shown):
     predicted = shown.row("tiled").predicted
     assert (
         limited(predicted)
-        == "Most of the time: FP32 pipe, 51.7 %; next waiting at barriers, 31.0 %."
+        == "Largest parts of the time: FP32 pipe, 51.7 %; waiting at barriers, 31.0 %."
     )
 
 

@@ -191,7 +191,7 @@ def test_the_whole_ladder_is_left_to_the_report(screen, theory):
 def test_why_each_rung_beats_the_one_before_is_on_the_terminal(screen, simulated):
     screen.open(100)
     screen.show(with_predictions(simulated), is_verbose=True)
-    after = screen.text.partition("why each rung beats the one before")[2]
+    after = screen.text.partition("why each rung is faster or slower than the one before")[2]
     (shown,) = re.findall(r"^ vectorized .*$", after.partition("FLOP per byte")[0], re.MULTILINE)
     # 1.5 ms before, 3 ms after; issue takes half of both
     assert re.search(r"0\.500× +warp instructions .*: 750 µs → 1\.50 ms", shown)

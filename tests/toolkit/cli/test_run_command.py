@@ -82,14 +82,14 @@ def test_the_measured_time_is_first_and_the_prediction_explains_it(h100):
 def test_blocks_that_were_not_simulated_are_not_called_unchecked(h100):
     options = f"{LAUNCH} --no-remedies"
     simulated = invoke(f"simulate {options} -d h100-sxm").stdout
-    assert "not executed, and so not checked for faults (--blocks all)" in simulated
+    assert "not executed, so faults in them are not found (--blocks all)" in simulated
     assert "not executed" not in shown(options)  # the GPU executed all
 
 
 def test_every_remedy_that_was_made_is_measured(h100):
     lines = shown(f"{LAUNCH} --no-lines").splitlines()
     start = next(k for k, line in enumerate(lines) if line.strip().startswith("remedies"))
-    assert lines[start].split() == ["remedies", "saves", "leaves,", "µs", "measured,", "µs"]
+    assert lines[start].split() == ["remedies", "saves", "new", "time,", "µs", "measured,", "µs"]
     assert lines[start + 2].startswith(" 1  line 2: tile[32][32 + 1], pads each row")
     assert lines[start + 2].split()[-1] == "40.0"  # the made-up GPU is as fast with it
 

@@ -150,7 +150,7 @@ def test_a_report_of_a_file_without_scores_has_them(simulated, exact, folder, mo
     result = invoke("report old.json --verbose")
     assert result.exit_code == 0
     assert f"✗ {exact - 1} of {exact}" in result.stdout
-    assert "Counters by three grades" in Path("profile.html").read_text(encoding="utf-8")
+    assert "Counters by class" in Path("profile.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("label", "shape"), chosen_of(COUNTED, is_one_of_each_way))

@@ -33,6 +33,13 @@ def test_a_long_simulation_is_announced_once(monkeypatch, capsys):
     assert "--blocks 100" in said
 
 
+def test_a_sample_is_suggested_only_where_more_blocks_are_executed(monkeypatch, capsys):
+    for of, remedy in ((100, "a smaller grid or smaller inputs\n"), (101, "of the blocks\n")):
+        said = said_at(monkeypatch, capsys, [(100.0, 1), (103.5, 2)], of=of)
+        assert said.startswith(f"{of - 2} of {of} blocks are left, about 6 min: ")
+        assert said.endswith(remedy)
+
+
 @pytest.mark.parametrize(
     ("seconds", "is_least", "told"),
     [

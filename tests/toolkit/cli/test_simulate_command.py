@@ -637,11 +637,11 @@ def test_a_device_adds_the_predicted_time_and_what_limits_it(monkeypatch):
     )
     assert re.search(limited, said, re.MULTILINE)
     assert "constants of sm_90, measured, fitted on such a device" in said
-    bounds = re.search(r" least time of .*?\n\n? *\n", said, re.DOTALL)
+    bounds = re.search(r" resource alone .*?\n\n? *\n", said, re.DOTALL)
     assert bounds
     assert re.search(r"^ latency +\S+ [nµ]s  a block takes at least", bounds[0], re.MULTILINE)
     assert "from FP32 peak" not in said  # a transpose does no FLOP
-    assert max(map(len, said.split("least time of")[1].splitlines())) <= 100
+    assert max(map(len, said.split("resource alone")[1].splitlines())) <= 100
 
 
 def test_the_document_has_the_prediction():

@@ -259,7 +259,9 @@ def test_a_fault_in_a_block_that_a_comparison_singles_out_is_found():
 def test_what_was_not_executed_was_not_checked():
     few = launched("edges", *REGULAR["edges"], "representative")
     left = 16 * 64 - few.executed_blocks
-    assert f"{left} blocks not executed, and so not checked for faults (--blocks all)" in few.notes
+    assert (
+        f"{left} blocks not executed, so faults in them are not found (--blocks all)" in few.notes
+    )
 
 
 def test_a_number_of_blocks_gives_estimates():

@@ -235,7 +235,7 @@ def test_a_cell_of_a_notebook_keeps_its_style_and_needs_no_script(which, request
     assert html.count("<") == 2  # all else is the text of an attribute
     assert "&lt;script" not in html
     assert "href=&#34;#" not in html  # what it would lead to is not there
-    assert re.search(r"bank conflicts|Most of the time: ", html)
+    assert re.search(r"bank conflicts|Largest parts of the time: ", html)
 
 
 def test_a_profile_without_records_says_so(found):

@@ -129,7 +129,7 @@ def test_a_batch_of_one_matrix_is_shared():
 @pytest.mark.parametrize(
     ("a", "b", "said"),
     [
-        ((3, 5), (4, 7), "the 5 columns of a meet the 4 rows of b"),
+        ((3, 5), (4, 7), "a has 5 columns and b has 4 rows"),
         ((5,), (5, 7), "give a matrix, or a batch of matrices (three axes), such as a[None, :]"),
         ((2, 2, 3, 5), (5, 7), "give a matrix, or a batch"),
         ((3, 0), (0, 7), "a (float32, shape (3, 0), strides (0, 1) elements): it has no elements"),
