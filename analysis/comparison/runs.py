@@ -280,6 +280,10 @@ def _of_launch(one: LaunchRecord, first: LaunchRecord) -> _RunSide:
             "cooperative": "yes" if one.cooperative else "no",
             "defines": ", ".join(defines),
             "options": " ".join(one.options),
+            "heap": "" if one.heap_bytes is None else f"{one.heap_bytes:,} bytes",
+            "constants": one.constants or "",
+            "clock": "" if one.clock_mhz is None else f"{one.clock_mhz:,g} MHz",
+            "accesses beyond all arrays": "allowed" if one.allow_out_of_bounds else "errors",
             "executed blocks": one.basis,
         },
         remedy=f": give --device {one.device}" if one.device else "",
@@ -339,6 +343,9 @@ def _notes_on_launches(before: LaunchRecord, after: LaunchRecord) -> Iterator[st
             f"the devices differ, {named[0]} before and {named[1]} after: neither modelled traffic "
             "nor times are compared"
         )
+    for which, one in (("first", before), ("second", after)):
+        if one.uncertainty:
+            yield f"the {which} launch: {one.uncertainty}"
     given = [text for one in (before, after) for text in (*one.arguments, *one.settings)]
     random = any(text.endswith(RANDOM) for text in given)
     if random and before.seed != after.seed:

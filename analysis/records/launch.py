@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.devices import DEVICES
 from analysis.geometry import Geometry
@@ -31,7 +31,7 @@ class AskedLaunch:
 
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
     the time are modelled for, None without. `rung` is the label of a rung by its name.
-    `settings` are variables of --set as they were written. `heap_bytes`, `limit_s` and
+    `settings` are variables of --set as they were written. `heap_bytes`, `limit_s`, `blocks` and
     `max_instructions` are None for the default.
     `l2` is what the launch finds in L2: dirty in records of earlier versions.
     `inner_lines` is None, and `constants`, a file, may be unknown, in records of earlier versions.
@@ -58,6 +58,7 @@ class AskedLaunch:
     cooperative: bool = False
     heap_bytes: int | None = None
     limit_s: float | None = None
+    blocks: str | None = None
     max_instructions: int | None = None
     allow_out_of_bounds: bool = False
 
@@ -92,7 +93,8 @@ class AskedLaunch:
             words += ["--device", self.device]
         if not self.source.endswith(".cubin") and self._needs(architecture):
             words += ["--arch", architecture]
-        return [*words, *(["--inner-lines"] if self.inner_lines else [])]
+        words += ["--inner-lines"] if self.inner_lines else []
+        return words + _each("--blocks", filter(None, [self.blocks]))
 
     def _needs(self, architecture: str) -> bool:
         """True if the device does not imply the architecture."""
@@ -103,7 +105,7 @@ class AskedLaunch:
 
 
 def _given(option: str, value: float | None) -> list[str]:
-    return [] if value is None else [option, f"{value:g}" if value % 1 else str(int(value))]
+    return [] if value is None else [option, f"{value:.12g}" if value % 1 else str(int(value))]
 
 
 def _each(option: str, values: Iterable[str]) -> list[str]:
@@ -118,6 +120,7 @@ class LaunchRecord(AskedLaunch):
     None in records of earlier versions. `unseen_share` is the share of blocks that may differ
     unseen (95%).
     `samples_s` are measured times, in the order taken, each of a launch that found L2 as `l2` says.
+    `uncertainty` warns of the time or of estimates.
     """
 
     resources: Resources
@@ -129,6 +132,7 @@ class LaunchRecord(AskedLaunch):
     estimates: dict[str, tuple[float, float]] | None = None
     unseen_share: float | None = None
     samples_s: tuple[float, ...] = ()
+    uncertainty: str = ""
 
     @property
     def estimated(self) -> tuple[str, ...]:
@@ -152,7 +156,7 @@ class LaunchRecord(AskedLaunch):
     @property
     def exact_command(self) -> str:
         """Shell command that executes all blocks of the launch."""
-        return shlex.join([*self._words, "--blocks", "all", "--json"])
+        return shlex.join([*replace(self, blocks=None)._words, "--blocks", "all", "--json"])
 
     @property
     def _words(self) -> list[str]:
@@ -202,7 +206,6 @@ class LaunchDocument(LaunchRecord):
     traffic_basis: str | None = None
     prediction_basis: str | None = None
     notes: tuple[str, ...] = ()
-    uncertainty: str = ""
     remedies: tuple[Remedy, ...] = ()
     instructions: tuple[InstructionCounts, ...] = ()
 

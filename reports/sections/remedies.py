@@ -59,8 +59,8 @@ def place(remedy: Remedy) -> str:
     return f"{'lines' if len(remedy.lines) > 1 else 'line'} {lines}{more}"
 
 
-def remedies_notes(remedies: Sequence[Remedy]) -> Iterator[str]:
-    """Say what was compared, and how to apply a remedy."""
+def remedies_notes(remedies: Sequence[Remedy], *, is_applicable: bool = True) -> Iterator[str]:
+    """Say what was compared, and how to apply a remedy that edits the source."""
     made = [one for one in remedies if one.after_s is not None]
     for compared in dict.fromkeys(one.compared for one in made):
         numbers = tuple(one.number for one in made if one.compared == compared)
@@ -69,8 +69,9 @@ def remedies_notes(remedies: Sequence[Remedy]) -> Iterator[str]:
     for one in made:
         if one.error:
             yield f"remedy {one.number}: {one.error}"
-    if made:
-        number, rounding = made[0].number, " --rounding" if made[0].is_rounding else ""
+    first = next((one for one in made if one.diff), None)
+    if first is not None and is_applicable:
+        number, rounding = first.number, " --rounding" if first.is_rounding else ""
         yield f"--apply {number}{rounding} writes the edited source, after comparing all blocks"
 
 

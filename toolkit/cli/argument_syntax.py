@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError, UnknownNameError, first_line, shortened
 from toolkit.cli.typed_numbers import NAMES, is_number, number, type_of
-from toolkit.launch.element_types import small_float, type_named
+from toolkit.launch.element_types import is_real, small_float, type_named
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument
 from toolkit.launch.random_arrays import random_array
@@ -362,7 +362,10 @@ def _filled(buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.gene
     if fill == UNWRITTEN:
         return np.full(buffer.bytes, POISON, dtype=np.uint8).view(dtype).reshape(shape)
     if fill == "arange":
-        return np.arange(prod(shape)).astype(dtype).reshape(shape)
+        size = prod(shape)
+        if is_real(dtype) and size:
+            number(str(size - 1), dtype)  # raises InputError if it does not fit
+        return np.arange(size).astype(dtype).reshape(shape)
     return np.full(shape, 1 if fill == "ones" else 0, dtype=dtype)
 
 

@@ -133,6 +133,7 @@ class Call:
             cooperative=self.cooperative,
             heap_bytes=None if self.heap_bytes == HEAP_BYTES else self.heap_bytes,
             limit_s=None if self.limit_s == LIMIT_S else self.limit_s,
+            blocks=None if self.blocks is None else str(self.blocks),
             max_instructions=(
                 None if self.max_instructions == MAX_INSTRUCTIONS else self.max_instructions
             ),
@@ -272,10 +273,10 @@ class Call:
         if (rung := self.rung) is not None:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
         common |= {"kernel": self.kernel, "dynamic_shared_bytes": self.dynamic_shared_bytes}
+        common |= vars(self.setup)
         if self.script is not None:
             return common | self.script.launch(self.made, self.defines)
         return common | {
-            **vars(self.setup),
             "arguments": self.made,
             "source": self.code or compiled.result(),
             "grid": self.grid,

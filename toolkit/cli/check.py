@@ -130,8 +130,7 @@ def page(call: Call, checked: Checked) -> str:
 
 def _command(call: Call) -> str:
     """Shell command that repeats the check."""
-    blocks = [] if call.blocks is None else ["--blocks", str(call.blocks)]
-    return shlex.join([*call.asked().words("check", call.arch), *blocks])
+    return shlex.join(call.asked().words("check", call.arch))
 
 
 def document(call: Call, checked: Checked) -> dict[str, Any]:

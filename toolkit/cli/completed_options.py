@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +21,8 @@ from analysis.errors import InputError, LaunchError, UnknownNameError, shortened
 from reports import text as words
 from toolkit.cli.argument_syntax import parse_argument
 from toolkit.cli.launch_source import defines_of, machine_code_of, target_of
-from toolkit.cli.options import KernelOptions, PredictOptions
+from toolkit.cli.option_groups import given_words
+from toolkit.cli.options import KernelOptions
 from toolkit.cli.typed_numbers import TYPES, is_number, is_type, type_name
 from toolkit.frontends.script_names import is_script
 from toolkit.launch.element_types import type_named
@@ -59,10 +60,10 @@ class CompletedOptions:
 
 
 @contextmanager
-def told_of_content(options: CompletedOptions) -> Iterator[None]:
+def told_of_content(options: CompletedOptions, *, saves: bool = False) -> Iterator[None]:
     """Say of an access out of bounds what to do.
 
-    Host code tells sizes and no content of arrays.
+    Host code tells sizes and no content of arrays. A launch whose results are saved cannot go on.
     """
     try:
         yield
@@ -74,7 +75,7 @@ def told_of_content(options: CompletedOptions) -> Iterator[None]:
                 "if its place depends on data, give them (-a NAME=FILE.npy): arrays hold "
                 "random numbers"
             )
-        if _BEYOND_ARRAYS.search(said) and "a null pointer" not in said:
+        if not saves and _BEYOND_ARRAYS.search(said) and "a null pointer" not in said:
             remedies.append("for a time all the same, add --allow-out-of-bounds")
         if not remedies:
             raise
@@ -116,7 +117,7 @@ def completed(
         source.parent,
         defines_of(launch),
         folders_of(launch.options or ()),
-        target_of(launch, here)[1],
+        _device_of(launch, here),
     )
     kernel = known.chosen(launch.kernel, launch.launch_line)
     declared = known.declared(kernel)
@@ -130,6 +131,13 @@ def completed(
         line=launch.launch_line,
     )
     return _filled(launch, command, proposed, given)
+
+
+def _device_of(launch: KernelOptions, here: Device | None) -> Device | None:
+    """The device of the options; None for one that is not known, which the compilation refuses."""
+    with suppress(InputError):
+        return target_of(launch, here)[1]
+    return None
 
 
 def _check_rung(name: str) -> None:
@@ -372,32 +380,7 @@ def open_sizes(options: CompletedOptions, why: str, needed: Sequence[int]) -> In
     return InputError(f"{Path(options.launch.source).name}: {why}: {command} {' '.join(words)}")
 
 
-def _limit_of(launch: KernelOptions) -> str | None:
-    """The value of --limit, which `check` does not take; None for the default."""
-    if not isinstance(launch, PredictOptions) or launch.limit == PredictOptions.limit:
-        return None
-    return f"{launch.limit:g}"
-
-
 def command_line(launch: KernelOptions, command: Command, kernel: str | None) -> str:
     """The command as it was given, with the kernel."""
-    found = ["python", "-m", "toolkit", command, launch.source]
-    if launch.kernel is not None:
-        found += ["-k", kernel or launch.kernel]
-    for option, value in (
-        ("-g", launch.grid),
-        ("-b", launch.block),
-        ("--shared", launch.shared),
-        ("--launch", launch.launch_line),
-        ("--arch", launch.arch),
-        ("--limit", _limit_of(launch)),
-        ("--max-instructions", launch.max_instructions),
-    ):
-        found += [option, str(value)] if value is not None else []
-    for option, values in (
-        ("-a", launch.arguments),
-        ("-D", launch.defines),
-        ("--option", launch.options),
-    ):
-        found += [word for value in values or () for word in (option, value)]
-    return shlex.join(found)
+    named = launch if launch.kernel is None else replace(launch, kernel=kernel or launch.kernel)
+    return shlex.join(["python", "-m", "toolkit", command, launch.source, *given_words(named)])

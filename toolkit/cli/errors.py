@@ -34,8 +34,13 @@ def one_line_errors(
     except KeyboardInterrupt:
         fail(interrupted)
     except MemoryError as error:
-        what = f" ({first_line(error)})" if str(error) else ""
-        fail(f"not enough memory{what}: make the launch smaller, or free memory")
+        fail(without_memory(error))
+
+
+def without_memory(error: MemoryError) -> str:
+    """The line for a launch that does not fit into memory."""
+    what = f" ({first_line(error)})" if str(error) else ""
+    return f"not enough memory{what}: make the launch smaller, or free memory"
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
-from math import prod
+from math import isfinite, prod
 from statistics import median
 from typing import Any
 
@@ -196,6 +196,7 @@ def record(simulated: SimulatedCall) -> LaunchRecord:
         estimates=dict(execution.estimates),
         unseen_share=execution.unseen_share,
         samples_s=execution.samples_s,
+        uncertainty=execution.uncertainty,
         lines=tuple(
             LineCounters(file=file, line=line, text=_text(file, line, simulated), counters=counters)
             for (file, line), counters in execution.lines.items()
@@ -237,7 +238,6 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         "measured_s": median(execution.samples_s) if execution.samples_s else None,
         "printed": execution.printed,
         "notes": execution.notes,
-        "uncertainty": execution.uncertainty,
         "remedies": remedies_document(simulated.remedies),
         "instructions": [asdict(instruction) for instruction in execution.instructions],
         "outputs": [
@@ -259,7 +259,19 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
 
 def _few(array: NDArray[np.generic]) -> Any:
     """The values of a small variable; None of a large one, which --save keeps."""
-    return array.tolist() if array.size <= MOST_VALUES else None
+    return _in_json(array.tolist()) if array.size <= MOST_VALUES else None
+
+
+def _in_json(value: Any) -> Any:
+    """A value in terms of JSON: complex numbers as pairs, NaN and infinities as text."""
+    if isinstance(value, list | tuple | bytes):
+        return [_in_json(one) for one in value]
+    if isinstance(value, complex):
+        return [_in_json(value.real), _in_json(value.imag)]
+    if isinstance(value, int):
+        return value
+    number = float(value)  # bfloat16 and FP8 are no floats of Python
+    return number if isfinite(number) else str(number)
 
 
 def _times(extent: Sequence[int]) -> str:

@@ -15,6 +15,7 @@ from analysis.devices import Device
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.l2_state import DEFAULT_L2
+from reports.text import listing
 from toolkit.cli.argument_syntax import (
     BufferArgument,
     make_arguments,
@@ -99,6 +100,7 @@ def parse_call(
     `here` is the GPU that it is for, unless the options name a device.
     """
     code = machine_code_of(launch, here)
+    _check_uses(launch, is_compiled=code is not None)
     common = _common(launch, here, code)
     if is_name(launch.source):
         return _of_rung(launch, saves, common)
@@ -109,6 +111,23 @@ def parse_call(
     if is_script(launch.source):
         return _of_script(launch, saves, common)
     return _of_source(launch, code, saves, common)
+
+
+def _check_uses(launch: KernelOptions, *, is_compiled: bool) -> None:
+    """Raise InputError for an option that nothing would read."""
+    source = shortened(launch.source)
+    if launch.source_dirs and not is_compiled:
+        raise InputError(f"--source-dir is for machine code, and {source!r} is not: leave it out")
+    of_compiler = {
+        "--define": launch.defines,
+        "--option": launch.options,
+        "--compiler": launch.compiler,
+    }
+    if given := [name for name, value in of_compiler.items() if value and is_compiled]:
+        raise InputError(
+            f"{listing(given)}: {source!r} is machine code, which is compiled already: leave "
+            f"{'it' if len(given) == 1 else 'them'} out"
+        )
 
 
 def _common(launch: KernelOptions, here: Device | None, code: Kernel | None) -> dict[str, Any]:
@@ -244,6 +263,10 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
         arguments=parsed,
         defines=defines_of(launch),
         saves=_saves(saves, _buffers(parsed), [found.path]),
+        set_texts=tuple(launch.settings or ()),
+        settings=parse_settings(launch.settings or (), found.text or ""),
+        cooperative=launch.cooperative,
+        heap_bytes=launch.heap,
         script=ScriptLaunch(kernel=found, grid=grid, block=block, numbers=numbers),
         **common,
     )

@@ -46,6 +46,7 @@ def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
         seed=call.seed,
         limit_s=call.limit_s,
         max_instructions=call.max_instructions,
+        allow_out_of_bounds=call.allow_out_of_bounds,
         setup=call.setup,
         l2=call.l2,
     )
@@ -56,7 +57,9 @@ def print_remedies(remedies: Remedies) -> None:
     if remedies.found:
         out.print()
         print_without_margins(rich_table(remedies_table(remedies.found)))
-        notes = [*remedies_notes(remedies.found)]
+        launch = remedies.launch
+        is_applicable = launch is None or not launch.allow_out_of_bounds
+        notes = [*remedies_notes(remedies.found, is_applicable=is_applicable)]
         if notes:
             out.print()
         for line in notes:

@@ -58,6 +58,11 @@ def report(
                     f"--recorded is for profiles, and {first} is the record of a launch: leave it "
                     "out"
                 )
+            if verbose:
+                raise InputError(
+                    f"--verbose is for profiles, and {first} is the record of a launch: leave it "
+                    "out"
+                )
             if others:
                 _launches(saved, html or Path("launches.html"), as_json=as_json)
             else:

@@ -51,8 +51,12 @@ def simulate(
     """
     if watch and (results.save or results.as_json or results.html):
         raise typer.BadParameter("not with --save, --json or --html", param_hint="'--watch'")
+    if watch and (results.verbose or launch.left_out):
+        raise typer.BadParameter("not with --verbose or --left-out", param_hint="'--watch'")
     if launch.allow_out_of_bounds and results.save:
         raise typer.BadParameter("not with --save", param_hint="'--allow-out-of-bounds'")
+    if launch.allow_out_of_bounds and results.apply:
+        raise typer.BadParameter("not with --apply", param_hint="'--allow-out-of-bounds'")
     if watch and results.apply:
         raise typer.BadParameter("not with --watch", param_hint="'--apply'")
     results.check_apply()
@@ -79,7 +83,7 @@ def simulate(
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with (
                 SimulationProgress(call.source.name, needed) as progress,
-                told_of_content(options),
+                told_of_content(options, saves=bool(results.save)),
             ):
                 simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
                 if results.remedies:

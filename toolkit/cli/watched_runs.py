@@ -15,7 +15,8 @@ from multiprocessing.context import SpawnProcess
 from analysis.comparison.runs import RunComparison, compare_launches
 from analysis.errors import ToolkitError
 from toolkit.cli.call import SimulatedCall
-from toolkit.cli.completed_options import completed
+from toolkit.cli.completed_options import completed, told_of_content
+from toolkit.cli.errors import without_memory
 from toolkit.cli.launch_source import compiled_beside
 from toolkit.cli.launch_tables import record
 from toolkit.cli.options import LaunchOptions
@@ -132,7 +133,7 @@ def run(launch: LaunchOptions, tell: Callable[[object], None]) -> WatchedRun | s
 
     try:
         options = completed(launch, "simulate")
-        with compiled_beside(options.launch) as compiled:
+        with compiled_beside(options.launch) as compiled, told_of_content(options):
             call = call_of(options, compiled)
             simulated = call.run(
                 compiled,
@@ -142,3 +143,5 @@ def run(launch: LaunchOptions, tell: Callable[[object], None]) -> WatchedRun | s
         return answer(simulated.execution, is_whole=True)
     except ToolkitError as error:
         return str(error)
+    except MemoryError as error:
+        return without_memory(error)

@@ -17,7 +17,7 @@ from toolkit.launch.launch import Argument, launch_geometry
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.compile import Compiler
 from toolkit.machine_code.kernel import Kernel
-from toolkit.machine_code.kernel_source import Source, compile_kernel
+from toolkit.machine_code.kernel_source import Source, compile_kernel, is_machine_code
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
 from toolkit.rungs.names import is_name
 
@@ -93,11 +93,13 @@ class LaunchRequest:
     def in_machine_code(self, arch: str) -> tuple[LaunchRequest, PreparedLaunch | None]:
         """The request, with a kernel of a front end as machine code and all its parameters.
 
-        Raises InputError for arguments that the front end does not take, and CompileError as it
-        compiles.
+        Raises InputError for arguments that the front end does not take and for defines of machine
+        code, and CompileError as it compiles.
         """
         front_end = front_end_of(self.source)
         if front_end is None:
+            if self.defines and is_machine_code(self.source):
+                raise InputError("defines: the kernel is compiled already: leave them out")
             return self, None
         self.check_no_shape()
         if isinstance(self.arguments, Mapping):

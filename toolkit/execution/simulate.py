@@ -316,6 +316,7 @@ def _simulated_kernel(
     call = request.repeated(seed, simulator.target) | {
         "l2": simulator.l2,
         "inner_lines": inner_lines,
+        "allow_out_of_bounds": simulator.allow_out_of_bounds,
     }
     is_source = isinstance(source, str | Path) and not compiled.is_foreign
     return replace(found, call=call) if is_source else found

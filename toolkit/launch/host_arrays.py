@@ -16,6 +16,7 @@ from toolkit.launch.host_nodes import (
     path_of,
     text_of,
     uncast,
+    without_comments,
 )
 from toolkit.launch.host_numbers import UnknownValueError
 from toolkit.launch.host_types import Frame
@@ -87,8 +88,9 @@ class Arrays:
         function, listed = (node.child_by_field_name(x) for x in ("function", "arguments"))
         if function is None or listed is None:
             raise UnknownValueError
-        if name_of_callee(function) == "raw_pointer_cast" and listed.named_child_count == 1:
-            return self.bytes(listed.named_children[0], place, frame, depth)
+        given = without_comments(listed)
+        if name_of_callee(function) == "raw_pointer_cast" and len(given) == 1:
+            return self.bytes(given[0], place, frame, depth)
         is_method = function.type == "field_expression"
         if is_method and name_of_callee(function) in ("data", "get"):
             inner = function.child_by_field_name("argument")
@@ -229,4 +231,4 @@ def _constructor(variable: HostVariable) -> list[Node]:
         return constructor_arguments(variable.declarator) or []
     if value is None:
         return []
-    return list(value.named_children) if value.type == "argument_list" else [value]
+    return without_comments(value) if value.type == "argument_list" else [value]

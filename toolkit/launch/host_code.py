@@ -7,7 +7,7 @@ Grid, block, scalars and the bytes of arrays are read where they are the same in
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -223,51 +223,48 @@ class _Reading:
     @cached_property
     def _evaluator(self) -> Evaluator:
         """Evaluator that knows the variables behind what the user gives."""
-        found: dict[tuple[HostVariable, str], Value] = {}
+        bindings = list[_Binding]()
         names = self._definition.parameter_names if self._definition else []
         for name, argument in zip(names, self._arguments, strict=False):
             if name is not None and name in self.given:
-                self._bind(argument, self.call.place, self.given[name], found)
+                bindings += self._bound(argument, self.call.place, self.given[name])
         if self.block is not None:
             _, *written = without_comments(self.call.launch)
             for node in written[:1]:
-                self._bind_block(node, self.block, found)
-        return Evaluator(unit=self.unit, given=found, device=self.code.device, assumed=self.assumed)
+                bindings += self._bound_by_block(node, self.block)
+        return Evaluator(
+            unit=self.unit,
+            given=_agreed(bindings),
+            device=self.code.device,
+            assumed=self.assumed,
+        )
 
-    def _bind(
-        self,
-        node: Node,
-        place: SourcePlace,
-        value: Value,
-        found: dict[tuple[HostVariable, str], Value],
-    ) -> None:
-        """Note the value of a variable, and of those of the callers that it is given as."""
+    def _bound(self, node: Node, place: SourcePlace, value: Value) -> Iterator[_Binding]:
+        """Yield a value of a variable, and of those of the callers that it is given as."""
         frame = self.frame
         for _ in range(MOST_CALLERS):
             base, path = path_of(uncast(node))
             variable = self.unit.variable(text_of(base), place)
             if variable is None:
                 return
-            found[variable, path] = value
+            yield (variable, path), value
             if variable.name not in frame.arguments or path:
                 return
             node, place, frame = frame.arguments[variable.name]
 
-    def _bind_block(
-        self, node: Node, block: Extent, found: dict[tuple[HostVariable, str], Value]
-    ) -> None:
-        """Note what a given block says of the variables that make it."""
+    def _bound_by_block(self, node: Node, block: Extent) -> Iterator[_Binding]:
+        """Yield what a given block says of the variables that make it."""
         place, sizes = self.call.place, [Number(size, "u32") for size in block]
         variable = self.unit.variable(text_of(uncast(node)), place)
         if variable is not None and variable.type_text in ("dim3", "const dim3"):
-            self._bind(node, place, Dim3(*sizes), found)
+            yield from self._bound(node, place, Dim3(*sizes))
             for name, size in zip("xyz", sizes, strict=True):
-                found[variable, f".{name}"] = size
+                yield (variable, f".{name}"), size
             node, place = variable.declarator, variable.place
         elif variable is not None and block[1:] == (1, 1):
-            self._bind(node, place, sizes[0], found)
+            yield from self._bound(node, place, sizes[0])
         for component, size in zip(components_of(node), sizes, strict=False):
-            self._bind(component, place, size, found)
+            yield from self._bound(component, place, size)
 
     def _extent(self, node: Node) -> Extent | None:
         try:
@@ -366,6 +363,22 @@ class _Reading:
             element=_pointed_to(inner, self.unit, self.call.place),
             elsewhere=arrays.elsewhere(node, self.call.place),
         )
+
+
+_Binding = tuple[tuple[HostVariable, str], Value]  # a variable, a field of it, and its value
+
+
+def _agreed(bindings: Iterable[_Binding]) -> dict[tuple[HostVariable, str], Value]:
+    """The bindings without the variables that are given several values.
+
+    A block of 256 threads says nothing of `b` in `dim3(b, b)`.
+    """
+    found: dict[tuple[HostVariable, str], Value] = {}
+    several = set[tuple[HostVariable, str]]()
+    for key, value in bindings:
+        if found.setdefault(key, value) != value:
+            several.add(key)
+    return {key: value for key, value in found.items() if key not in several}
 
 
 def declared_parameters(

@@ -16,6 +16,7 @@ from toolkit.launch.host_nodes import (
     expression,
     name_of_callee,
     name_of_declarator,
+    only_child,
     text_of,
     uncast,
     without_comments,
@@ -95,14 +96,14 @@ def _qualified(
 def _inside(
     evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
 ) -> Value:
-    inner = [one for one in node.named_children if one.type != "comment"]
+    inner = without_comments(node)
     if len(inner) != 1:
         raise UnknownValueError
     return evaluator.value(inner[0], place, frame, depth)
 
 
 def _list(evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int) -> Value:
-    parts = [evaluator.number(one, place, frame, depth) for one in node.named_children]
+    parts = [evaluator.number(one, place, frame, depth) for one in without_comments(node)]
     if not 1 <= len(parts) <= 3:
         raise UnknownValueError
     x, y, z = (*parts, ONE, ONE)[:3]
@@ -220,7 +221,7 @@ def _call(  # noqa: PLR0911
     function, listed = (node.child_by_field_name(x) for x in ("function", "arguments"))
     if function is None or listed is None:
         raise UnknownValueError
-    arguments = [one for one in listed.named_children if one.type != "comment"]
+    arguments = without_comments(listed)
     if cast := re.match(r"static_cast\s*<(.*)>$", text_of(function), re.DOTALL):
         return _as(evaluator, cast[1], _only(evaluator, arguments, place, frame, depth), frame)
     name = name_of_callee(function)
@@ -360,9 +361,10 @@ def _called(
         values[own] = value
     inner = Frame(function=function, values=values)
     for statement in body.named_children:
-        if statement.type == "return_statement" and statement.named_child_count == 1:
+        returned = only_child(statement) if statement.type == "return_statement" else None
+        if returned is not None:
             at = SourcePlace(file=function.file, at=statement.start_byte)
-            found = evaluator.value(statement.named_children[0], at, inner, depth)
+            found = evaluator.value(returned, at, inner, depth)
             kind_node = function.node.child_by_field_name("type")
             kind = (
                 evaluator.types.kind(text_of(kind_node), inner) if kind_node is not None else None

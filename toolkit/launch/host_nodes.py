@@ -39,14 +39,12 @@ def uncast(node: Node) -> Node:
         inner: Node | None = None
         if node.type == "cast_expression":
             inner = node.child_by_field_name("value")
-        elif node.type == "parenthesized_expression" and node.named_child_count == 1:
-            inner = node.named_children[0]
+        elif node.type == "parenthesized_expression":
+            inner = only_child(node)
         elif node.type == "call_expression":
             function = text_of(node.child_by_field_name("function"))
-            arguments = node.child_by_field_name("arguments")
-            is_cast = re.match(r"(reinterpret|static|const)_cast\s*<", function)
-            if is_cast and arguments is not None and arguments.named_child_count == 1:
-                inner = arguments.named_children[0]
+            if re.match(r"(reinterpret|static|const)_cast\s*<", function):
+                inner = only_child(node.child_by_field_name("arguments"))
         if inner is None:
             return node
         node = inner
@@ -79,7 +77,7 @@ def constructor_arguments(declarator: Node) -> list[Node] | None:
     """The names in `dim3 grid(columns, rows)`, which parse as types of parameters; else None."""
     listed = declarator.child_by_field_name("parameters")
     found = []
-    for one in listed.named_children if listed is not None else ():
+    for one in without_comments(listed):
         kind = one.child_by_field_name("type")
         if kind is None or one.child_by_field_name("declarator") is not None:
             return None
@@ -127,13 +125,19 @@ def without_comments(listed: Node | None) -> list[Node]:
     return [one for one in found if one.type != "comment"]
 
 
+def only_child(listed: Node | None) -> Node | None:
+    """The one named child of a node; None if there are others, or none."""
+    found = without_comments(listed)
+    return found[0] if len(found) == 1 else None
+
+
 def path_of(node: Node) -> tuple[Node, str]:
     """The variable of `x.y`, `x->y` or `x[i]`, and ".y", "->y" or "[]"."""
     path = ""
     while True:
         inner = node.child_by_field_name("argument")
-        if node.type == "parenthesized_expression" and node.named_child_count == 1:
-            node = node.named_children[0]
+        if node.type == "parenthesized_expression" and (only := only_child(node)) is not None:
+            node = only
         elif node.type == "field_expression" and inner is not None:
             path = f"{text_of(node)[len(text_of(inner)) :].strip()}{path}"
             node = inner

@@ -118,7 +118,8 @@ def checked(value: int | float, kind: str) -> Number:
     """A result of arithmetic. Raises UnknownValueError where a signed integer overflows."""
     if kind[0] == "f":
         try:
-            rounded = float(np.float32(value)) if kind == "f32" else float(value)
+            with np.errstate(over="ignore"):
+                rounded = float(np.float32(value)) if kind == "f32" else float(value)
         except OverflowError:
             raise UnknownValueError from None
         if not math.isfinite(rounded):

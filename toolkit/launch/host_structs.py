@@ -10,7 +10,15 @@ from typing import cast
 import numpy as np
 from tree_sitter import Node
 
-from toolkit.launch.host_nodes import default_of, named_struct, text_of, type_made, uncast
+from toolkit.launch.host_nodes import (
+    default_of,
+    named_struct,
+    only_child,
+    text_of,
+    type_made,
+    uncast,
+    without_comments,
+)
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_types import OUTSIDE, Frame, has_usual_layout
 from toolkit.launch.host_unit import HostUnit, SourcePlace
@@ -64,7 +72,7 @@ class Structs:
         if not has_usual_layout(self.unit, struct):
             raise UnknownValueError
         fields = self._fields(self.unit.structs[struct], frame)
-        given = [] if values is None else values.named_children
+        given = without_comments(values)
         if len(given) > len(fields):
             raise UnknownValueError
         types = [(one.name, _NUMPY[one.kind[0]] + one.kind[1:]) for one in fields]
@@ -88,9 +96,10 @@ class Structs:
         Raises UnknownValueError.
         """
         if node.type == "initializer_list":
-            if len(node.named_children) != 1:
+            only = only_child(node)
+            if only is None:
                 raise UnknownValueError
-            node = node.named_children[0]
+            node = only
         declared = {text_of(x) for x in walk(self.unit.structs[struct]) if _is_declared(x)}
         if declared & {text_of(x) for x in walk(node) if x.type == "identifier"}:
             raise UnknownValueError

@@ -23,6 +23,7 @@ from toolkit.launch.host_nodes import (
     template_parameters,
     text_of,
     uncast,
+    without_comments,
 )
 from toolkit.machine_code.source_tree import tree_of
 from toolkit.store.user_files import read_file
@@ -383,7 +384,7 @@ class HostUnit:
         name = name_of_callee(function)
         place = SourcePlace(file=file, at=node.start_byte)
         self.calls.append(HostCall(name=name, node=node, place=place, launch=launch))
-        for position, argument in enumerate(arguments.named_children):
+        for position, argument in enumerate(without_comments(arguments)):
             is_address = False
             one = uncast(argument)
             if one.type == "pointer_expression" and text_of(one).startswith("&"):
@@ -418,7 +419,7 @@ def host_unit(
                 if path in seen:
                     continue
                 with suppress(OSError, ValueError):
-                    content = read_file(path).decode()
+                    content = read_file(path).decode("utf-8-sig")
                     seen.add(path)
                     return content, path.name, reader(path.parent)
             return None

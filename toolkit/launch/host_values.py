@@ -25,7 +25,12 @@ from toolkit.launch.host_assumptions import (
     number_of_words,
 )
 from toolkit.launch.host_expressions import HANDLERS, field_of
-from toolkit.launch.host_nodes import constructor_arguments, expression, text_of
+from toolkit.launch.host_nodes import (
+    constructor_arguments,
+    expression,
+    text_of,
+    without_comments,
+)
 from toolkit.launch.host_numbers import (
     ONE,
     REAL_FUNCTIONS,
@@ -197,7 +202,7 @@ class Evaluator:
         if value is None or inner is None or inner.type != "identifier":
             raise UnknownValueError  # of a pointer, a reference or an array
         if value.type in ("argument_list", "initializer_list"):
-            parts = [self.number(x, variable.place, frame, depth) for x in value.named_children]
+            parts = [self.number(x, variable.place, frame, depth) for x in without_comments(value)]
             if is_dim3 and 1 <= len(parts) <= 3:
                 x, y, z = (*parts, ONE, ONE)[:3]
                 return field_of(Dim3(x, y, z), path)

@@ -90,7 +90,7 @@ def text_with_headers(source: str, name: str, folder: Path | None, options: Sequ
     if folder is not None and includes(source):
         for path in files_of(folder / name, folders_of(options), source)[1:]:
             with suppress(OSError, ValueError):
-                texts.append(read_file(path).decode())
+                texts.append(read_file(path).decode("utf-8-sig"))
     return "\n".join(texts)
 
 

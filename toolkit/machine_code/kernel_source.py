@@ -236,7 +236,7 @@ def read_source(source: str | Path) -> tuple[str, str]:
     path = Path(source)
     try:
         content = read_file(path)
-        text = TextIOWrapper(BytesIO(content), encoding="utf-8").read()
+        text = TextIOWrapper(BytesIO(content), encoding="utf-8-sig").read()
         if form_of(content) is None:
             return text, path.name
         reason = "it is machine code or PTX, not CUDA C++"

@@ -17,6 +17,8 @@ from typing import Literal
 
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES, SourceLine
 
+_ESCAPED = re.compile(r"\\3[0-7]{2}(?:\\2[0-7]{2})+")  # bytes of a character in UTF-8
+
 
 def line_table(
     data: bytes, targets: Mapping[int, str], symbol: str, *, size: int
@@ -134,9 +136,31 @@ def _files(data: bytes, offset: int) -> Iterator[TableFile]:
             numbers.append(number)
         folder, time_s, size = numbers
         is_inside = 0 < folder < len(folders) and not name.startswith("/")
-        yield TableFile(
-            path=f"{folders[folder]}/{name}" if is_inside else name, time_s=time_s, size=size
-        )
+        path = _path(folders[folder], name) if is_inside else _unescaped(name)
+        yield TableFile(path=path, time_s=time_s, size=size)
+
+
+def _path(folder: str, name: str) -> str:
+    """Path of a file in a folder.
+
+    The compiler writes `ö` as `\\303\\266`, and divides the path at the last slash or backslash.
+    """
+    joined = _unescaped(f"{folder}\\{name}")
+    is_cut = not joined.endswith(f"\\{name}")
+    return joined if is_cut else f"{_unescaped(folder)}/{name}"
+
+
+def _unescaped(path: str) -> str:
+    """A path with its characters beyond ASCII, which are escaped byte by byte."""
+
+    def character(escaped: re.Match[str]) -> str:
+        code = bytes(int(one, 8) for one in escaped[0].split("\\")[1:])
+        try:
+            return code.decode()
+        except UnicodeDecodeError:  # it is a name of digits after a backslash
+            return escaped[0]
+
+    return _ESCAPED.sub(character, path)
 
 
 def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_TableRow]:

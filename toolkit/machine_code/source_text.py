@@ -94,8 +94,9 @@ def included_source(kernel: Kernel) -> SourceFile | None:
     path = Path(named[0].path)
     with suppress(OSError, ValueError):  # UnicodeDecodeError is a ValueError
         content = read_file(path)
-        if len(content) == named[0].size:
-            return SourceFile(path=path, text=content.decode().replace("\r\n", "\n"))
+        # NVRTC does not find files whose paths have characters beyond ASCII, to state their sizes
+        if len(content) == named[0].size or not (named[0].size or named[0].path.isascii()):
+            return SourceFile(path=path, text=content.decode("utf-8-sig").replace("\r\n", "\n"))
     return None
 
 
@@ -118,7 +119,7 @@ def _found(
     for path in _places(file, folders, origin):
         with suppress(OSError, ValueError):  # UnicodeDecodeError is a ValueError
             content = read_file(path)
-            text = content.decode().replace("\r\n", "\n")
+            text = content.decode("utf-8-sig").replace("\r\n", "\n")
             if len(content) == file.size or re.search(rf"\b{re.escape(word)}\b", text):
                 note = _change(path, len(content), file, origin)
                 return _Found(path=path, text=text, note=note)

@@ -341,7 +341,7 @@ def _command(plan: RunPlan, bench: Bench) -> str:
     if plan.constants is not None:
         words.append(f"--constants {quote(str(plan.constants))}")
     if plan.clock_mhz is not None:
-        words.append(f"--clock {plan.clock_mhz:g}")
+        words.append(f"--clock {plan.clock_mhz:.12g}")
     asked, usual = plan.sampling, Sampling()
     for option, value, default in (
         ("seconds", asked.time_limit_s, usual.time_limit_s),

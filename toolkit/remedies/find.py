@@ -51,6 +51,7 @@ def find_remedies(
     options: Sequence[str] = ("-lineinfo",),
     seed: int | None = None,
     l2: str = DEFAULT_L2,
+    allow_out_of_bounds: bool = False,
     inner_lines: bool = False,
 ) -> tuple[Remedy, ...]:
     """Edits of a kernel, or of its launch, and the time that each is predicted to save.
@@ -61,7 +62,9 @@ def find_remedies(
         A path or CUDA C++ text.
     kernel, grid, block, arguments, dynamic_shared_bytes
         As of `simulate`: what is omitted is taken from the launch in host code.
-    symbols, cooperative, heap_bytes, device, arch, defines, options, seed, l2, inner_lines
+    symbols, cooperative, heap_bytes, device, arch, defines, options, seed, l2
+        As of `simulate`.
+    allow_out_of_bounds, inner_lines
         As of `simulate`.
 
     Returns
@@ -132,6 +135,7 @@ def find_remedies(
         seed=seed,
         setup=setup_of(symbols, cooperative, heap_bytes),
         l2=l2_state(l2),
+        allow_out_of_bounds=allow_out_of_bounds,
     )
     compiled = whole.kernel.with_inner_lines if inner_lines else whole.kernel
     simulated = launch.simulated(compiled)

@@ -39,6 +39,7 @@ class KernelLaunch:
     seed: int | None = None
     limit_s: float = LIMIT_S
     max_instructions: int = MAX_INSTRUCTIONS
+    allow_out_of_bounds: bool = False
     setup: LaunchSetup = PLAIN
     l2: L2State = DEFAULT_L2
 
@@ -84,6 +85,7 @@ class KernelLaunch:
             seed=self.seed,
             limit_s=self.limit_s,
             explanation=explanation,
+            allow_out_of_bounds=self.allow_out_of_bounds,
             setup=self.setup,
             l2=self.l2,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, lcm, prod
 from typing import Any
 
@@ -72,7 +72,8 @@ class OutputComparison:
 
     `error`: largest difference relative to the value (to `SMALL` of the largest value of its page
     if that is more); inf for integers, and where only one is finite. `bound`: the most that
-    rounding explains. `place`: the first element that differs by more, else the first different
+    rounding explains. Of arrays of several types, both are of the one that differs most, relative
+    to its bound. `place`: the first element that differs by more, else the first different
     one, with both values; empty if all bytes are equal.
     """
 
@@ -141,6 +142,7 @@ def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> Written:
     waits = bound.blocks_meet or schedule_facts(kernel).waits
     if waits and blocks != (range(launch.geometry.blocks),):
         raise UnavailableError("blocks wait for each other, and not all of them are compared")
+    bound = replace(bound, leaves_bounds=launch.allow_out_of_bounds)
     most = min(PATIENCE * MOST_INSTRUCTIONS, launch.max_instructions)
     try:
         runs = run_blocks(bound, list(blocks), max_instructions=most)
@@ -220,7 +222,7 @@ def compared(before: Written, after: Written, edit: Edit, blocks: int, of: int) 
     if (edit.grid or edit.block) and old_bytes != new_bytes:
         place = f"{new_bytes:,} bytes stored instead of {old_bytes:,}"
         return OutputComparison(blocks=blocks, of=of, error=inf, bound=0.0, place=place)
-    error, bound, place, is_beyond = 0.0, inf, "", False
+    worst, place, is_beyond = (0.0, inf), "", False
     for old, new in _in_both(before.pages, after.pages):
         for page in sorted({*old.written, *new.written}):
             a, b = old.page(page), new.page(page)
@@ -229,8 +231,15 @@ def compared(before: Written, after: Written, edit: Edit, blocks: int, of: int) 
             of_page, of_rounding = _error(old.dtype, a, b), _bound(old.dtype)
             if not place or (of_page > of_rounding and not is_beyond):
                 place, is_beyond = _place(old, page, a, b), of_page > of_rounding
-            error, bound = max(error, of_page), min(bound, of_rounding)
+            worst = max(worst, (of_page, of_rounding), key=_relative_to_bound)
+    error, bound = worst
     return OutputComparison(blocks=blocks, of=of, error=error, bound=bound, place=place)
+
+
+def _relative_to_bound(found: tuple[float, float]) -> tuple[float, float]:
+    """Order of errors with their bounds: by their ratio, of equal ones by the smaller bound."""
+    error, bound = found
+    return error / bound if bound else inf if error else 0.0, -bound
 
 
 def _in_both(before: Sequence[Pages], after: Sequence[Pages]) -> list[tuple[Pages, Pages]]:

@@ -19,17 +19,19 @@ from hashlib import sha256
 from pathlib import Path
 
 from analysis.errors import ToolkitError
-from toolkit.store.user_files import write_atomically
+from toolkit.store.user_files import users_folder, write_atomically
 
 MOST_BYTES = 2**29  # the ladder on one device takes 10 MB
 
 
 def cache_directory() -> Path:
-    """Folder of the cache: $GEMM_LADDER_CACHE, or a folder in the user's cache."""
+    """Folder of the cache: $GEMM_LADDER_CACHE, or a folder in the user's cache.
+
+    Raises InputError for a user without a home.
+    """
     if chosen := os.environ.get("GEMM_LADDER_CACHE"):
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(base) / "gemm-ladder"
+    return users_folder("XDG_CACHE_HOME", "~/.cache")
 
 
 def cached(name: str) -> bytes | None:
@@ -39,7 +41,7 @@ def cached(name: str) -> bytes | None:
         entry = path.read_bytes()
         with suppress(OSError):
             os.utime(path)  # used
-    except (OSError, RuntimeError):  # RuntimeError: a user without a home
+    except (OSError, ToolkitError):  # ToolkitError: a user without a home
         return None
     content = entry[len(_entry(name, b"")) :]
     return content if entry == _entry(name, content) else None
@@ -47,7 +49,7 @@ def cached(name: str) -> bytes | None:
 
 def keep(name: str, content: bytes) -> None:
     """Make `content` the entry `name`."""
-    with suppress(ToolkitError, OSError, RuntimeError):
+    with suppress(ToolkitError, OSError):
         directory = cache_directory()
         directory.mkdir(parents=True, exist_ok=True)
         entry = _entry(name, content)

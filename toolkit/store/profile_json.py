@@ -42,6 +42,7 @@ _COUNTERS = (0, 2**64)  # the hardware's have 64 bits or fewer
 _GAP = (-1e6, 1e6)  # s: a step of a gap in records of before 0.1.0, which is read no further
 _EXTENTS = (1, 2**31)  # of a grid or a block
 _OTHERS = (0, 2**128)  # 2·M·N·K ends below 2^95
+_CONTENT = "variables"  # of a launch: what a kernel wrote may be any number
 _MAY_BE_0 = {"compute_capability", "reserved_shared_bytes_per_block"}  # of a device
 _REMEDY = ": the file was edited or damaged: make it again"
 _KERNELS = (".cu", ".cuh", ".ptx", ".py")
@@ -291,6 +292,8 @@ def _outside(
                 return None
     for key, item in enumerate(value) if is_list else value.items():
         own, holder = (name, parent) if is_list else (str(key), name)
+        if own == _CONTENT:
+            continue
         # constants of a device may be fractions, or 0
         inside = own != "constants" and (of_device or own == "device")
         if isinstance(item, (int, float)):

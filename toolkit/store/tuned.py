@@ -32,7 +32,7 @@ from analysis.records.profile import Interval
 from kernels.selection import Selection, find
 from kernels.variant import Variant
 from toolkit.store.profile_json import check_numbers, first_problem, read_text
-from toolkit.store.user_files import write_atomically
+from toolkit.store.user_files import users_folder, write_atomically
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -95,7 +95,7 @@ def tuned_for(device: Device, shape: Gemm) -> Tuned | None:
     nearest shape (`octaves`), among those of one shape the fastest against cuBLAS, and the user's
     own before the package's. Raises RecordError for a file that is damaged.
     """
-    user, shipped = read(user_file()), _shipped()
+    user, shipped = _of_user(), _shipped()
     for entries in (
         [one for one in (*user, *shipped) if one.device == device.name],
         [one for one in (*user, *shipped) if one.architecture == device.sm_arch],
@@ -159,11 +159,13 @@ def read(path: Path) -> tuple[Tuned, ...]:
 
 
 def user_file() -> Path:
-    """Path where `tune` keeps its results: in $GEMM_LADDER_DATA, or the user's data folder."""
+    """Path where `tune` keeps its results: in $GEMM_LADDER_DATA, or the user's data folder.
+
+    Raises InputError for a user without a home.
+    """
     if chosen := os.environ.get("GEMM_LADDER_DATA"):
         return Path(chosen) / "tuned.json"
-    base = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()
-    return Path(base) / "gemm-ladder" / "tuned.json"
+    return users_folder("XDG_DATA_HOME", "~/.local/share") / "tuned.json"
 
 
 def ship(device_key: str) -> Path:
@@ -180,6 +182,15 @@ def ship(device_key: str) -> Path:
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{device.key}.json"
     return _write(path, [*read(path), *entries])
+
+
+def _of_user() -> tuple[Tuned, ...]:
+    """The user's own entries; none of a user without a home."""
+    try:
+        path = user_file()
+    except InputError:
+        return ()
+    return read(path)
 
 
 def _order(entry: Tuned, shape: Gemm) -> tuple[float, float]:

@@ -94,6 +94,17 @@ def check_page_name(path: str | Path) -> None:
         raise InputError(f"{path}: a page is HTML: give a path that ends in .html")
 
 
+def users_folder(variable: str, usual: str) -> Path:
+    """This project's folder in the one that a variable of XDG names, else in the usual one.
+
+    Raises InputError for a user without a home.
+    """
+    try:
+        return Path(os.environ.get(variable) or Path(usual).expanduser()) / "gemm-ladder"
+    except RuntimeError as error:
+        raise InputError(f"{usual}: this user has no home: set {variable} to a folder") from error
+
+
 def same_file(one: str | Path, other: str | Path) -> bool:
     """True if two paths lead to one file, through links as well. The file may be absent."""
     try:

@@ -126,6 +126,10 @@ def test_code_of_two_architectures_is_refused():
         ({"arguments": ("f32[128]", "i32=8")}, ("arguments", "f32[64], i32=8", "f32[128], i32=8")),
         ({"defines": {}}, ("defines", "WIDTH=32", "")),
         ({"options": ("-g",)}, ("options", "-lineinfo", "-g")),
+        ({"heap_bytes": 4096}, ("heap", "", "4,096 bytes")),
+        ({"constants": "mine.json"}, ("constants", "", "mine.json")),
+        ({"clock_mhz": 1000.5}, ("clock", "", "1,000.5 MHz")),
+        ({"allow_out_of_bounds": True}, ("accesses beyond all arrays", "errors", "allowed")),
         ({"basis": "4 of 1,024"}, ("executed blocks", "all 1,024 blocks executed", "4 of 1,024")),
     ],
 )
@@ -134,6 +138,13 @@ def test_what_else_differs_is_said(changes, setting):
     name, before, after = setting
     assert found.environment == (Setting(name=name, before=before, after=after),)
     assert (found.notes, pair_of(found).notes) == ((), ())
+
+
+def test_doubts_about_a_time_are_said():
+    after = edited(uncertainty="Do not trust the time: a loop ended")
+    assert compare_launches(BEFORE, after).notes == (
+        "the second launch: Do not trust the time: a loop ended",
+    )
 
 
 def test_other_random_content_is_noted():

@@ -393,6 +393,7 @@ def test_report_renders_a_saved_launch(folder):
     assert f"{len(document['instructions'])} SASS instructions" in page
     assert json.loads(invoke("report launch.json --json").stdout) == document
     assert refused("report launch.json --recorded launch.json").startswith("--recorded is for prof")
+    assert refused("report launch.json --verbose").startswith("--verbose is for profiles, and laun")
 
 
 def test_the_page_of_a_compressed_launch_has_its_plain_name(folder):

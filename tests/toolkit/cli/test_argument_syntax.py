@@ -134,6 +134,8 @@ def test_structs_come_from_a_file(tmp_path):
     [
         ("fp8[8]", "fp8 is one of two types: give e4m3 or e5m2"),
         ("e4m3[8]=inf", "float8_e4m3fn has no infinity: give a number up to 448"),
+        ("f16[70000]=arange", "69999 does not fit: float16 ends at 65504"),
+        ("e4m3[500]=arange", "499 does not fit: float8_e4m3fn ends at 448"),
         ("e4m3[8]=1000", "1000 does not fit: float8_e4m3fn ends at 448"),
         ("bf16[8]=1e39", "1e39 does not fit: bfloat16 ends at 3.38953e+38"),
         ("c64[8]=x", "a fill 'x' is not known"),

@@ -85,7 +85,22 @@ def test_values_of_run_time_are_asked_for_in_one_line():
         "give int n: python -m toolkit simulate later.cu -a 'n=?'"
     )
     assert refused("simulate later.cu --limit 0 --max-instructions 9").endswith(
-        "give int n: python -m toolkit simulate later.cu --limit 0 --max-instructions 9 -a 'n=?'"
+        "give int n: python -m toolkit simulate later.cu --max-instructions 9 --limit 0 -a 'n=?'"
+    )
+
+
+def test_the_command_that_is_named_has_every_option_that_was_given():
+    given = (
+        "--cooperative --heap 999 --compiler nvcc --blocks all --max-instructions 9 --seed 4 "
+        "--left-out -d a100 --constants c.json --clock 1234.567891 --l2 warm --limit 0.125 "
+        "--inner-lines --allow-out-of-bounds --set a=i32=1 -D N=2 --option -O3 --source-dir ."
+    )
+    assert refused(f"simulate later.cu {given}").endswith(
+        f": python -m toolkit simulate later.cu {given} -a 'n=?'"
+    )
+    of_check = "--cooperative -d a100 --set a=i32=1"
+    assert refused(f"check later.cu {of_check}").endswith(
+        f": python -m toolkit check later.cu {of_check} -a 'n=?'"
     )
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from analysis.errors import InputError
 from tests.cubins import cubin_of
 from tests.fatbins import entry, fatbin, program
 from tests.toolkit.cli.commands import invoke, refused, write
+from toolkit import check, simulate
 
 SHIFT = """// {}
 extern "C" __global__ void shift(float *out, const float *in, int n)
@@ -81,6 +83,19 @@ def test_source_folders_are_an_option():
     assert said["source_dirs"] == ["elsewhere"]
     shown(f"simulate app {LAUNCH} --source-dir elsewhere --html page.html")
     assert "--source-dir elsewhere" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_options_that_nothing_would_read_are_refused():
+    compiled = "'app' is machine code, which is compiled already: leave"
+    said = refused(f"simulate app {LAUNCH} -D N=2")
+    assert said == f"--define: {compiled} it out"
+    said = refused(f"check app {LAUNCH} --option -O1 --compiler nvcc")
+    assert said == f"--option and --compiler: {compiled} them out"
+    said = refused(f"simulate shift.cu {LAUNCH} --source-dir elsewhere")
+    assert said == "--source-dir is for machine code, and 'shift.cu' is not: leave it out"
+    for function in (simulate, check):
+        with pytest.raises(InputError, match="defines: the kernel is compiled already"):
+            function(Path("app"), grid=1, block=1, arguments=[], defines={"N": 2})
 
 
 def test_without_the_source_a_number_needs_a_type_of_the_right_size():

@@ -47,6 +47,48 @@ def test_settings_are_used_kept_and_repeated(source):
     np.testing.assert_array_equal(np.load("last.npy"), np.full(4, 7, np.float32))
 
 
+def test_any_value_of_a_variable_is_kept_in_json_and_read_again(folder):
+    Path("values.cu").write_text("""
+struct Pair { int a; float b; };
+__device__ int below;
+__device__ float values[3];
+__device__ Pair pair;
+__device__ double2 both;
+__device__ unsigned short small[2];
+extern "C" __global__ void k(float *x) {
+    below = -3;
+    values[0] = x[0] / 0.0f;
+    values[1] = -values[0];
+    values[2] = __int_as_float(0x7fffffff);
+    pair.a = -1;
+    pair.b = 0.5f;
+    both.x = -1.5;
+    both.y = values[1];
+    small[0] = 0x3f80;
+    small[1] = 0xff80;
+}""")
+    settings = [
+        *("--set", "pair=struct:i32=1,f32=2", "--set", "both=c128[1]=zeros"),
+        *("--set", "small=bf16[2]=zeros"),
+    ]
+    launch = ["-g", "1", "-b", "1", "-a", "f32[1]=ones", *settings, "--no-remedies", "--json"]
+    ran = cli("simulate", "values.cu", *launch)
+    Path("values.json").write_text(ran.stdout)
+
+    def refused(constant):
+        raise ValueError(f"JSON has no {constant}")
+
+    document = json.loads(ran.stdout, parse_constant=refused)
+    assert {one["name"]: one["values"] for one in document["variables"]} == {
+        "below": -3,
+        "values": ["inf", "-inf", "nan"],
+        "pair": [-1, 0.5],
+        "both": [[-1.5, "-inf"]],
+        "small": [1.0, "-inf"],
+    }
+    assert "wrote values.html" in cli("report", "values.json").stderr
+
+
 def test_the_first_lines_are_printed_and_the_others_counted(source):
     ran = cli("simulate", source, *LAUNCH, "--set", "n=1", "--no-remedies")
     lines = ran.stdout.splitlines()

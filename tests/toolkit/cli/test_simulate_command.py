@@ -432,12 +432,13 @@ def test_the_command_of_a_record_repeats_the_launch():
     write("k.cu", HELPERS)
     asked = (
         "k.cu -g 1 -b 32 -a f32[32] -a f32[2048] --option -DTIMES=3 --arch sm_86 --inner-lines "
-        "--limit 2.5 --max-instructions 1000000"
+        "--limit 2.5 --max-instructions 1000000 --clock 1234.56789 --blocks 1"
     )
     first = document(f"{asked} --no-remedies")
     write("k.json", json.dumps(first))
     command = load_launch("k.json").command.removeprefix("python -m toolkit simulate ")
-    assert "--limit 2.5 --max-instructions 1000000" in command
+    assert "--clock 1234.56789 --limit 2.5 --max-instructions 1000000" in command
+    assert command.endswith("--blocks 1")
     again = document(f"{command} --no-remedies")
     assert again | {"simulation_s": None} == first | {"simulation_s": None}
 

@@ -242,6 +242,24 @@ def test_nothing_is_kept_of_watched_runs(more):
     assert "not with --save, --json or --html" in result.stderr
 
 
+@pytest.mark.parametrize("more", ["--verbose", "--left-out"])
+def test_options_that_watched_runs_do_not_show_are_refused(more):
+    result = invoke(f"{LAUNCH} {more}")
+    assert result.exit_code == 2
+    assert "not with --verbose or --left-out" in result.stderr
+
+
+def test_a_run_that_needs_too_much_memory_says_so(monkeypatch):
+    def call_of(*given):
+        raise MemoryError("Unable to allocate 4 TiB")
+
+    monkeypatch.setattr("toolkit.cli.watched_runs.call_of", call_of)
+    launch = LaunchOptions(source="transpose.cu", grid="1", block="32", arguments=["f32[32]"])
+    assert run(launch, print) == (
+        "not enough memory (Unable to allocate 4 TiB): make the launch smaller, or free memory"
+    )
+
+
 def test_mistakes_of_the_launch_end_the_command():
     assert refused(f"{LAUNCH} -a x32[1]").startswith("--arg 2 (")
 

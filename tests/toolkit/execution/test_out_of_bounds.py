@@ -107,5 +107,49 @@ def test_the_command_names_the_option(tmp_path: Path) -> None:
     assert first.startswith("k: ")
     assert "predicted on" in first
     assert "Do not trust the time: k: global read of 4 bytes out of bounds" in first
-    both = invoke(f"{launch} --allow-out-of-bounds --save 0=x.npy")  # type: ignore[no-untyped-call]
-    assert both.exit_code == 2
+    for other in ("--save 0=x.npy", "--apply 1"):
+        both = invoke(f"{launch} --allow-out-of-bounds {other}")  # type: ignore[no-untyped-call]
+        assert both.exit_code == 2
+        assert f"not with {other.split()[0]}" in both.stderr
+    saved = invoke(f"{launch} --save 0=x.npy")  # type: ignore[no-untyped-call]
+    assert saved.exit_code == 1
+    assert "out of bounds" in saved.stderr
+    assert "--allow-out-of-bounds" not in saved.stderr
+
+
+TURN = """
+__global__ void turn(float *out, const float *in)
+{
+    __shared__ float tile[32][32];
+    tile[threadIdx.y][threadIdx.x] = in[32 * threadIdx.y + threadIdx.x];
+    __syncthreads();
+    for (int k = 0; k < 32; k++)
+        out[32 * threadIdx.y + threadIdx.x] += tile[threadIdx.x][(threadIdx.y + k) % 32];
+}
+"""
+
+
+def test_edits_are_found_in_python_too() -> None:
+    arrays = [np.zeros(1000, np.float32), np.zeros(1024, np.float32)]
+    execution = simulate(
+        TURN,
+        grid=1,
+        block=(32, 32),
+        arguments=arrays,
+        device="h200",
+        outputs=False,
+        allow_out_of_bounds=True,
+    )
+    titles = [one.title for one in execution.remedies]
+    assert "tile[32][32 + 1], pads each row" in titles
+
+
+def test_edits_are_tried_where_accesses_are_beyond_all_arrays(tmp_path: Path) -> None:
+    source = tmp_path / "turn.cu"
+    source.write_text(TURN)
+    launch = f"simulate {source} -g 1 -b 32,32 -a f32[1000] -a f32[1024] -d h200"
+    said = invoke(f"{launch} --allow-out-of-bounds")  # type: ignore[no-untyped-call]
+    assert said.exit_code == 0
+    assert "tile[32][32 + 1], pads each row" in said.stdout
+    assert "1 of 1 blocks compared: equal bit for bit" in said.stdout
+    assert "--apply" not in said.stdout

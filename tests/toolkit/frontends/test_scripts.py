@@ -47,6 +47,29 @@ def test_the_text_of_a_program_of_pycuda_is_read_without_running_it():
     assert script_kernel(f"{PYCUDA}:double").module_kernel == "doubled"
 
 
+def test_variables_and_the_kind_of_launch_are_those_of_the_options(script):
+    file = script('''
+from pycuda.compiler import SourceModule
+
+module = SourceModule("""
+__constant__ float scale;
+__device__ float last;
+__global__ void k(float *x) {
+    last = x[threadIdx.x] * scale;
+    if (!malloc(1000)) printf("no memory");
+}""")
+k = module.get_function("k")
+''')
+    launch = [f"{file}:k", "-g", "1", "-b", "1", "-a", "f32[1]=ones", "--set", "scale=3"]
+    found = json.loads(printed("simulate", *launch, "--heap", "64", "--cooperative", "--json"))
+    (last,) = (one for one in found["variables"] if one["name"] == "last")
+    assert last["values"] == 3.0
+    assert not [one for one in found["notes"] if "was not set" in one]
+    assert (found["settings"], found["cooperative"]) == (["scale=3"], True)
+    assert (found["heap_bytes"], found["printed"]) == (64, "no memory")
+    assert "no memory" not in printed("check", *launch)
+
+
 def test_a_text_that_is_computed_is_refused():
     said = refusal(InputError, script_kernel, f"{PYCUDA}:computed")
     assert "the text of the SourceModule is computed: give it to simulate in Python" in said

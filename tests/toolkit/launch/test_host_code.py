@@ -438,12 +438,73 @@ def test_scalars_that_the_user_gives_are_those_of_host_code():
         ("int b = 128;", "1024 / b, b", (64, 1, 1), 16),  # what is given wins
         ("int b = atoi(argv[1]);", "1024 / b, 2 * b", (64, 1, 1), None),
         ("int b = atoi(argv[1]);", "1024 / b, b", (8, 8, 1), None),  # b is no number of threads
+        ("int b = 16; dim3 d(b, b);", "1024 / b, d", (32, 32, 1), 32),
+        ("int b = 16; dim3 d(b, b);", "1024 / b, d", (256, 1, 1), 64),  # it says nothing of b
+        ("int b = atoi(argv[1]);", "1024 / b, dim3(b, b)", (256, 1, 1), None),
+        ("int b = 16; dim3 d(b, b);", "1024 / d.x, d", (256, 1, 1), 4),
     ],
 )
 def test_a_given_block_tells_what_follows_from_it(setup, written, block, grid):
     text = f"{KERNEL}int main(int argc, char **argv) {{ {setup} k<<<{written}>>>(p, 1); }}"
     (found,) = HostCode(host_unit(text, "my.cu", None, {})).launches(block=block)
     assert found.grid == (grid and (grid, 1, 1))
+
+
+def test_a_variable_that_is_given_two_values_has_neither():
+    text = """__global__ void k(float *x, int rows, int columns) {}
+        int main(int argc, char **argv) {
+            int n = atoi(argv[1]);
+            float *x;
+            cudaMalloc(&x, 4 * n * n);
+            k<<<n, 32>>>(x, n, n);
+        }"""
+    two, three = Number(2, "i32"), Number(3, "i32")
+    (found,) = launches(text, given={"rows": two, "columns": three})
+    assert (found.grid, found.arguments[0].bytes) == (None, None)
+    (found,) = launches(text, given={"rows": two, "columns": two})
+    assert (found.grid, found.arguments[0].bytes) == ((2, 1, 1), 16)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("pow(2, 10)", 1024),
+        ("pow(10, 400)", None),
+        ("pow(-8.0, 0.5)", None),
+        ("pow(0.0, -1)", None),
+        ("(float)1e300 > 1 ? 1 : 2", None),
+    ],
+)
+def test_what_is_no_finite_number_is_not_known(value, expected):
+    (found,) = launches(f"{KERNEL}int main() {{ k<<<1, 32>>>(p, {value}); }}")
+    known = found.arguments[1].value
+    assert (known and known.value) == expected
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "dim3 b(32, // columns\n 8); k<<<1, b>>>(p, 1);",
+        "int c = 32, r = 8; dim3 b(c /* columns */, r); k<<<1, b>>>(p, 1);",
+        "dim3 b{32 /* columns */, 8}; k<<<1, b>>>(p, 1);",
+        "dim3 b = dim3(32, /* rows */ 8); k<<<1, b>>>(p, 1);",
+        "k<<<1, dim3(32, /* rows */ 8)>>>(p, 1);",
+        "k<<<1, dim3((/* c */ 32), static_cast<int>(8 /* rows */))>>>(p, 1);",
+        "k<<<1, dim3(width(), 8)>>>(p, 1);",
+    ],
+)
+def test_comments_change_nothing(written):
+    text = f"{KERNEL}int width() {{ return 32 /* columns */; }} int main() {{ {written} }}"
+    (found,) = launches(text)
+    assert found.block == (32, 8, 1)
+
+
+def test_a_comment_before_an_argument_does_not_hide_that_a_reference_is_given():
+    text = f"""{KERNEL}
+        void set(int &n, int by) {{ n = by; }}
+        int main() {{ int n = 32; set(/* out */ n, 64); k<<<1, n>>>(p, 1); }}"""
+    (found,) = launches(text)
+    assert found.block is None
 
 
 def test_a_given_block_is_followed_to_the_callers():

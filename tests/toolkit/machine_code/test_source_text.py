@@ -8,8 +8,9 @@ import pytest
 from analysis.errors import InputError
 from tests.cubins import cubin_of
 from toolkit.machine_code.elf import cubin_file
-from toolkit.machine_code.kernel_source import kernel_of_machine_code
+from toolkit.machine_code.kernel_source import compile_kernel, kernel_of_machine_code
 from toolkit.machine_code.line_table import TableFile, files_of_table
+from toolkit.machine_code.source_text import included_source
 
 RECORDED = Path(__file__).parent / "recorded"
 FATBIN = RECORDED / "scale_zstd.fatbin"  # of /src/scale.cu with 401 bytes
@@ -52,6 +53,35 @@ def test_a_line_table_has_paths_times_and_sizes(folder, image):
     (file,) = files_of_table(cubin_file(image).content(".debug_line"))
     assert (file.path, file.size) == ("/src/scale.cu", len(SCALE.encode()))
     assert file.time_s > 1_700_000_000
+
+
+@pytest.mark.parametrize("inside", [".", "dé ü", "日本"])
+@pytest.mark.parametrize("name", ["a.cu", "kö.cu", "ö.cu", "266.cu", "aé日本.cu", "b é.cu"])
+def test_paths_may_have_any_characters(folder, text, inside, name):
+    path = folder / inside / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text.replace(str(folder), f"{inside} {name}"), encoding="utf-8")
+    found = compile_kernel(path, target="sm_90")
+    assert {line.file for line in found.lines.values()} == {name}
+    (file,) = files_of_table(cubin_file(found.image).content(".debug_line"))
+    assert Path(file.path).name == name
+    again = kernel_of_machine_code(found.image, source_dirs=[path.parent])
+    assert again.source == path.read_text(encoding="utf-8")
+
+
+def test_a_kernel_may_stand_in_a_header_of_any_folder(folder, text):
+    inside = folder / "dé ü"
+    inside.mkdir()
+    (inside / "shift.cuh").write_text(text, encoding="utf-8")
+    (inside / "uses.cu").write_text('#include "shift.cuh"')
+    header = included_source(compile_kernel(inside / "uses.cu", target="sm_90"))
+    assert (header.path, header.text) == (inside / "shift.cuh", text)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_source(folder, text):
+    (folder / "marked.cu").write_text(text, encoding="utf-8-sig")
+    found = compile_kernel(folder / "marked.cu", target="sm_90")
+    assert found.source == text
 
 
 @pytest.mark.parametrize("path", ["/src/a.cu", r"C:\src\a.cu", "a.cu"])

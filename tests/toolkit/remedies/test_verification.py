@@ -64,6 +64,23 @@ def test_a_zero_with_another_sign_is_a_difference_of_0():
     assert found.is_rounding
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_rounding_of_each_array_has_the_bound_of_its_type(is_reversed):
+    def of_both(step, *, beyond=0):
+        arrays = []
+        for label, one in (("a", np.float32(1)), ("b", np.float64(1))):
+            near = one + step * np.finfo(one.dtype).eps
+            arrays += written(np.array([near], one.dtype), label).pages
+        arrays += written(np.array([beyond]), "c").pages
+        return Written(pages=tuple(arrays[::-1] if is_reversed else arrays), stored_bytes=0)
+
+    near = compared(of_both(0), of_both(3), EDIT, 1, 1)
+    assert near.is_rounding
+    assert (near.error, near.bound) == (3 * 2.0**-52, 2.0**-45)  # both have 3/128 of their bounds
+    assert not compared(of_both(0), of_both(300), EDIT, 1, 1).is_rounding
+    assert not compared(of_both(0), of_both(3, beyond=1), EDIT, 1, 1).is_rounding
+
+
 def test_infinity_is_no_rounding():
     found = compare(np.array([1.0]), np.array([np.inf]))
     assert not found.is_rounding

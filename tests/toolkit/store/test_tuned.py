@@ -171,3 +171,14 @@ def test_the_command_line_ships_or_says_why_not(monkeypatch, capsys):
         monkeypatch.setattr("sys.argv", arguments)
         with pytest.raises(SystemExit, match=f"^{message}"):
             tuned.main()
+
+
+def test_a_user_without_a_home_has_no_entries_and_is_told_what_to_set(monkeypatch):
+    def homeless(path):
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("GEMM_LADDER_DATA", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pathlib.Path.expanduser", homeless)
+    assert tuned_for(find_device("h200"), parse_shape("512")) is None
+    assert "set XDG_DATA_HOME to a folder" in refusal(InputError, keep, [entry()])
