@@ -149,6 +149,10 @@ def parse_argument(
     try:
         if is_number(text):
             return number(text, _declared_type(text, declared, size))
+        is_of_number = declared is not None and not declared.pointer and declared.dtype is not None
+        if is_of_number and re.fullmatch(r"\w*", text) and text not in NAMES:
+            assert declared is not None, "it has a type"
+            raise InputError(f"`{declared.text}` takes a number: give one such as 4096")
         return _parsed(text)
     except InputError as error:
         raise InputError(f"{option} ({shortened(text)!r}): {error}") from error

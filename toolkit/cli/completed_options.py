@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,10 +16,11 @@ from typing import Literal
 
 import numpy as np
 
+from analysis.devices import Device
 from analysis.errors import InputError, LaunchError, UnknownNameError, shortened
 from reports import text as words
 from toolkit.cli.argument_syntax import parse_argument
-from toolkit.cli.launch_source import defines_of, machine_code_of
+from toolkit.cli.launch_source import defines_of, machine_code_of, target_of
 from toolkit.cli.option_groups import given_words
 from toolkit.cli.options import KernelOptions
 from toolkit.cli.typed_numbers import TYPES, is_number, is_type, type_name
@@ -83,8 +84,10 @@ def told_of_content(options: CompletedOptions, *, saves: bool = False) -> Iterat
         raise told from error
 
 
-def completed(launch: KernelOptions, command: Command) -> CompletedOptions:
-    """The launch that the options mean.
+def completed(
+    launch: KernelOptions, command: Command, here: Device | None = None
+) -> CompletedOptions:
+    """The launch that the options mean, on the GPU `here` unless they name a device.
 
     Raises InputError for a kernel that is not there, and for what nobody says: it names the
     parameters. `check` guesses no sizes.
@@ -109,7 +112,12 @@ def completed(launch: KernelOptions, command: Command) -> CompletedOptions:
     if _is_complete(launch, text):
         return _as_given(launch, command)
     known = SourceLaunches(
-        text, name, source.parent, defines_of(launch), folders_of(launch.options or ())
+        text,
+        name,
+        source.parent,
+        defines_of(launch),
+        folders_of(launch.options or ()),
+        _device_of(launch, here),
     )
     kernel = known.chosen(launch.kernel, launch.launch_line)
     declared = known.declared(kernel)
@@ -123,6 +131,13 @@ def completed(launch: KernelOptions, command: Command) -> CompletedOptions:
         line=launch.launch_line,
     )
     return _filled(launch, command, proposed, given)
+
+
+def _device_of(launch: KernelOptions, here: Device | None) -> Device | None:
+    """The device of the options; None for one that is not known, which the compilation refuses."""
+    with suppress(InputError):
+        return target_of(launch, here)[1]
+    return None
 
 
 def _check_rung(name: str) -> None:
@@ -321,7 +336,7 @@ def _written(one: np.generic | Size) -> str:
         return str(one)
     if isinstance(one, np.void):
         return "struct:" + ",".join(_written(one[name]) for name in one.dtype.names or ())
-    return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else one}"
+    return f"{type_name(one.dtype)}={one.item() if one.dtype.kind in 'iub' else str(one)}"
 
 
 # What is open.

@@ -53,7 +53,7 @@ def run(
         from toolkit.cli.completed_options import completed
         from toolkit.cli.launch_source import compiled_beside
 
-        options = completed(launch, "run")
+        options = completed(launch, "run", device)
 
         with compiled_beside(options.launch, device) as compiled:
             from toolkit.cli.call import SimulatedCall

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.comparison.accuracy import device_of
 from analysis.devices import Device
 from analysis.errors import InputError
 from reports import text as words
@@ -23,6 +24,7 @@ from toolkit.launch.launch import Argument, launch_geometry, three
 from toolkit.launch.proposed import Proposed, Size
 from toolkit.launch.random_arrays import random_array
 from toolkit.launch.source_launches import SourceLaunches
+from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import is_machine_code, read_source
 from toolkit.machine_code.signature import Declared
@@ -63,7 +65,12 @@ def completed(
         return _as_given(request, target)
     folder = Path(source).resolve().parent if text != source else None
     known = SourceLaunches(
-        text, name, folder, request.defines or {}, folders_of(tuple(request.options))
+        text,
+        name,
+        folder,
+        request.defines or {},
+        folders_of(tuple(request.options)),
+        target if isinstance(target, Device) else device_of(target or DEFAULT_ARCHITECTURE),
     )
     chosen = known.chosen(request.kernel, request.launch_line)
     given = _given(request.arguments, known.declared(chosen) or ())

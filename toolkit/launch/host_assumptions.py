@@ -1,16 +1,20 @@
-"""Assumptions of an evaluator of host code where a launch stays open (decision 155).
+"""Assumptions of an evaluator of host code where a launch stays open (decisions 155 and 178).
 
-The program runs without arguments, and each loop around a place is in its first pass.
+The program runs without arguments and on one device, each loop around a place is in its first
+pass, and a global variable that is written once has that value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
+from analysis.devices import Device
+from analysis.geometry import WARP_SIZE
 from toolkit.launch.host_expressions import NO_ARGUMENTS
 from toolkit.launch.host_numbers import Number, UnknownValueError
 from toolkit.launch.host_types import Frame
@@ -28,6 +32,40 @@ if TYPE_CHECKING:
 
 # Nodes that execute what they contain; `_branch` tells the condition of an else_clause
 _ALWAYS = (*UNCONDITIONAL, *BLOCKS, "else_clause")
+
+# Fields of cudaDeviceProp: their types, and their values
+_PROPERTIES: dict[str, tuple[str, Callable[[Device], int]]] = {
+    "multiProcessorCount": ("i32", lambda device: device.sm_count),
+    "maxThreadsPerMultiProcessor": ("i32", lambda device: device.max_threads_per_sm),
+    "maxThreadsPerBlock": ("i32", lambda device: device.max_threads_per_block),
+    "maxBlocksPerMultiProcessor": ("i32", lambda device: device.max_blocks_per_sm),
+    "warpSize": ("i32", lambda device: WARP_SIZE),
+    "regsPerMultiprocessor": ("i32", lambda device: device.registers_per_sm),
+    "sharedMemPerMultiprocessor": ("u64", lambda device: device.shared_bytes_per_sm),
+    "sharedMemPerBlock": ("u64", lambda device: device.shared_bytes_per_block),
+    "sharedMemPerBlockOptin": ("u64", lambda device: device.shared_bytes_per_block_optin),
+    "major": ("i32", lambda device: device.compute_capability[0]),
+    "minor": ("i32", lambda device: device.compute_capability[1]),
+}
+
+
+def device_property(evaluator: Evaluator, name: str) -> Number:
+    """Value of a field of cudaDeviceProp on the device of the evaluator."""
+    device = evaluator.device
+    if device is None or name not in _PROPERTIES:
+        raise UnknownValueError
+    kind, value_on = _PROPERTIES[name]
+    found = Number(value_on(device), kind)
+    evaluator.assume(Assumption(words=f"{name} = {found.value}"))
+    return found
+
+
+def assume_written(evaluator: Evaluator, variable: HostVariable, write: Write) -> None:
+    """Assume that the only write of a global variable was executed before the launch."""
+    text = evaluator.unit.texts[write.place.file].encode()
+    line = text[: write.place.at].count(b"\n") + 1
+    where = f"line {line} of {evaluator.unit.names[write.place.file]}"
+    evaluator.assume(Assumption(words=f"the value that {variable.name} gets in {where}"))
 
 
 def number_of_words(evaluator: Evaluator, variable: HostVariable) -> Number:

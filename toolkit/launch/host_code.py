@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from tree_sitter import Node
 
+from analysis.devices import Device
 from reports import text as words
 from toolkit.launch.host_arrays import Arrays
 from toolkit.launch.host_calls import MOST_CALLERS, HostCalls, declared_part, deduced
@@ -99,9 +100,10 @@ class HostLaunch:
 
 @dataclass(frozen=True)
 class HostCode:
-    """Launches of a unit, in the order of the source."""
+    """Launches of a unit, in the order of the source; `device` runs them, None if unknown."""
 
     unit: HostUnit
+    device: Device | None = None
 
     @cached_property
     def calls(self) -> HostCalls:
@@ -230,7 +232,12 @@ class _Reading:
             _, *written = without_comments(self.call.launch)
             for node in written[:1]:
                 bindings += self._bound_by_block(node, self.block)
-        return Evaluator(unit=self.unit, given=_agreed(bindings), assumed=self.assumed)
+        return Evaluator(
+            unit=self.unit,
+            given=_agreed(bindings),
+            device=self.code.device,
+            assumed=self.assumed,
+        )
 
     def _bound(self, node: Node, place: SourcePlace, value: Value) -> Iterator[_Binding]:
         """Yield a value of a variable, and of those of the callers that it is given as."""
@@ -299,8 +306,8 @@ class _Reading:
     def _template(self, node: Node) -> str | None:
         text, evaluator = text_of(node), self._evaluator
         plain = evaluator.types.type_text(text, self.frame)
-        is_type = evaluator.types.kind(plain, self.frame) is not None or plain in self.unit.structs
-        if node.type in ("primitive_type", "sized_type_specifier") or is_type:
+        is_type = node.type in ("primitive_type", "sized_type_specifier")
+        if is_type or evaluator.types.is_type(plain, self.frame):
             return plain
         if text in self.unit.enumerators:
             return text  # a number is no enumerator

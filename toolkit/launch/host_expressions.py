@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
+from toolkit.launch.host_members import static_member
 from toolkit.launch.host_nodes import (
     expression,
     name_of_callee,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from toolkit.launch.host_values import Evaluator
 
 
-# Results of functions that read the command line, where it has no arguments
+# Results of functions that read the command line, where it has no arguments. A header may define
+# them, as helper_string.h of NVIDIA's samples does.
 OF_NO_ARGUMENTS = {
     "getopt": Number(-1, "i32"),
     "getopt_long": Number(-1, "i32"),
@@ -80,7 +82,15 @@ def _identifier(
 def _qualified(
     evaluator: Evaluator, node: Node, place: SourcePlace, frame: Frame, depth: int
 ) -> Value:
-    return evaluator.name(text_of(node).rpartition("::")[2], place, frame, depth)
+    scope, _, name = text_of(node).rpartition("::")
+    member = static_member(evaluator, scope, name, place, frame, depth) if scope else None
+    if member is not None:
+        return member
+    variable = evaluator.unit.variable(name, place)
+    is_local = variable is not None and not variable.is_global
+    if is_local or name in frame.values or name in frame.templates:
+        raise UnknownValueError  # it means what is declared in its scope
+    return evaluator.name(name, place, frame, depth)
 
 
 def _inside(
@@ -215,6 +225,9 @@ def _call(  # noqa: PLR0911
     if cast := re.match(r"static_cast\s*<(.*)>$", text_of(function), re.DOTALL):
         return _as(evaluator, cast[1], _only(evaluator, arguments, place, frame, depth), frame)
     name = name_of_callee(function)
+    if name in OF_NO_ARGUMENTS:
+        evaluator.assume(NO_ARGUMENTS)
+        return OF_NO_ARGUMENTS[name]
     macro = evaluator.unit.macros.get(name)
     if macro is not None and macro.parameters is not None:
         return _expanded(evaluator, macro.parameters, macro.body, arguments, place, frame, depth)
@@ -227,9 +240,6 @@ def _call(  # noqa: PLR0911
         return _as(
             evaluator, kind_name(kind), _only(evaluator, arguments, place, frame, depth), frame
         )
-    if name in OF_NO_ARGUMENTS:
-        evaluator.assume(NO_ARGUMENTS)
-        return OF_NO_ARGUMENTS[name]
     numbers = [evaluator.number(one, place, frame, depth) for one in arguments]
     return library_function(name, numbers)
 

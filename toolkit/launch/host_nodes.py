@@ -157,3 +157,15 @@ def type_made(node: Node) -> Node | None:
     """`T` of `T()` and `T{}`, which may be a function in place of a type."""
     fields = {"call_expression": "function", "compound_literal_expression": "type"}
     return node.child_by_field_name(fields[node.type]) if node.type in fields else None
+
+
+def default_of(declaration: Node, declarator: Node) -> Node | None:
+    """Default value that follows a declarator, None if it has none."""
+    parts = [
+        child
+        for k, child in enumerate(declaration.children)
+        if declaration.field_name_for_child(k) in ("declarator", "default_value")
+    ]
+    following = parts[parts.index(declarator) + 1 :]
+    is_default = following and following[0] not in declaration.children_by_field_name("declarator")
+    return following[0] if is_default else None

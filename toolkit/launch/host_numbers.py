@@ -186,6 +186,18 @@ def combined(operator: str, a: Number, b: Number) -> Number:  # noqa: PLR0911
     raise UnknownValueError
 
 
+# Functions of real numbers, and how many they take; `powf` is `pow` in single precision
+REAL_FUNCTIONS: dict[str, tuple[Callable[..., float], int]] = {
+    "fabs": (math.fabs, 1),
+    "sqrt": (math.sqrt, 1),
+    "exp": (math.exp, 1),
+    "log": (math.log, 1),
+    "log2": (math.log2, 1),
+    "log10": (math.log10, 1),
+    "pow": (math.pow, 2),
+}
+
+
 def library_function(name: str, numbers: list[Number]) -> Number:
     """Result of a function of the standard library. Raises UnknownValueError for another one."""
     rounding = {"ceil": math.ceil, "floor": math.floor, "ceilf": math.ceil, "floorf": math.floor}
@@ -199,11 +211,13 @@ def library_function(name: str, numbers: list[Number]) -> Number:
         return pick(converted(a, kind), converted(b, kind), key=lambda one: one.value)
     if name == "abs" and len(numbers) == 1:
         return checked(abs(numbers[0].value), promoted(numbers[0].kind))
-    if name in ("sqrt", "sqrtf") and len(numbers) == 1 and numbers[0].value >= 0:
-        return checked(math.sqrt(numbers[0].value), "f32" if name == "sqrtf" else "f64")
-    if name == "pow" and len(numbers) == 2:
-        try:
-            return checked(math.pow(numbers[0].value, numbers[1].value), "f64")
-        except (OverflowError, ValueError):  # no number, or none that is finite
-            raise UnknownValueError from None
-    raise UnknownValueError
+    single = name.endswith("f") and name[:-1] in REAL_FUNCTIONS
+    known = REAL_FUNCTIONS.get(name[:-1] if single else name)
+    if known is None or len(numbers) != known[1]:
+        raise UnknownValueError
+    try:
+        result = known[0](*(float(one.value) for one in numbers))
+    except (ValueError, OverflowError):  # outside of its domain
+        raise UnknownValueError from None
+    all_single = all(one.kind == "f32" for one in numbers)
+    return checked(result, "f32" if single or all_single else "f64")

@@ -10,13 +10,23 @@ from typing import cast
 import numpy as np
 from tree_sitter import Node
 
-from toolkit.launch.host_nodes import named_struct, only_child, text_of, uncast, without_comments
+from toolkit.launch.host_nodes import (
+    default_of,
+    named_struct,
+    only_child,
+    text_of,
+    type_made,
+    uncast,
+    without_comments,
+)
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_types import OUTSIDE, Frame, has_usual_layout
 from toolkit.launch.host_unit import HostUnit, SourcePlace
 from toolkit.launch.host_values import Evaluator
 from toolkit.machine_code.source_tree import walk
 
+# Types of the standard library without data, whose templates have their values
+_EMPTY = re.compile(r"std::(bool_constant|integral_constant)<.*>$|std::(true|false)_type$")
 _NUMPY = {"i": "int", "u": "uint", "f": "float"}
 
 
@@ -39,6 +49,8 @@ class Structs:
     def value(self, node: Node, place: SourcePlace, frame: Frame) -> np.void:
         """Value of an expression. Raises UnknownValueError."""
         node = uncast(node)
+        if _EMPTY.match("".join(text_of(type_made(node)).split())):
+            return cast(np.void, np.zeros((), np.dtype([("empty", "int8")]))[()])
         name = named_struct(node, self.unit.structs)
         if name is not None:
             field = "arguments" if node.type == "call_expression" else "value"
@@ -118,22 +130,10 @@ class Structs:
             ):
                 raise UnknownValueError
             found += [
-                _StructField(name=text_of(x), kind=plain, default=_default_of(one, x))
+                _StructField(name=text_of(x), kind=plain, default=default_of(one, x))
                 for x in declarators
             ]
         return found
-
-
-def _default_of(declaration: Node, declarator: Node) -> Node | None:
-    """Default value that follows a declarator, None if it has none."""
-    parts = [
-        child
-        for k, child in enumerate(declaration.children)
-        if declaration.field_name_for_child(k) in ("declarator", "default_value")
-    ]
-    following = parts[parts.index(declarator) + 1 :]
-    is_default = following and following[0] not in declaration.children_by_field_name("declarator")
-    return following[0] if is_default else None
 
 
 def _is_declared(node: Node) -> bool:

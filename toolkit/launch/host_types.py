@@ -99,6 +99,15 @@ class Types:
         meant = self.meaning(name)
         return self.type_text(meant, frame, depth - 1) if depth and meant else name
 
+    def is_type(self, text: str, frame: Frame) -> bool:
+        """True for the name of a type that is known: of a struct, of numbers, of vectors."""
+        if text in self.unit.structs:
+            return True
+        try:
+            return self.size(text, frame) > 0
+        except UnknownValueError:
+            return False
+
     def size(self, text: str, frame: Frame, depth: int = 8) -> int:  # noqa: PLR0911
         """Bytes of a type. Raises UnknownValueError."""
         if text.rstrip().endswith("*"):

@@ -29,6 +29,7 @@ from toolkit.machine_code.source_tree import tree_of
 from toolkit.store.user_files import read_file
 
 MOST_HEADERS = 64
+CONSTANT = {"const", "constexpr"}
 UNKNOWN_TYPE = "?"  # what a name stands for that is declared in several ways
 BLOCKS = ("compound_statement", "translation_unit", "declaration_list", "case_statement")
 _SCOPES = (
@@ -80,6 +81,17 @@ class HostVariable:
     def type_text(self) -> str:
         node = self.declaration.child_by_field_name("type")
         return text_of(node) if node is not None else ""
+
+    @property
+    def is_constant(self) -> bool:
+        """True for `const int n = 4`, whose value no function may change; not for pointers."""
+        declarator: Node | None = self.declarator
+        if declarator is not None and declarator.type == "init_declarator":
+            declarator = declarator.child_by_field_name("declarator")
+        if declarator is None or declarator.type not in ("identifier", "function_declarator"):
+            return False
+        qualifiers = (x for x in self.declaration.children if x.type == "type_qualifier")
+        return any(text_of(one) in CONSTANT for one in qualifiers)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -294,7 +306,7 @@ class HostUnit:
         outside = node.parent
         templates = list[str]()
         if outside is not None and outside.type == "template_declaration":
-            templates = list(map(_template_name, template_parameters(outside)))
+            templates = list(map(template_name, template_parameters(outside)))
         head = text_of(node).partition("{")[0]
         found = HostFunction(
             name=text_of(name).rpartition("::")[2],
@@ -417,7 +429,8 @@ def host_unit(
     return unit.read(text, name, reader(folder))
 
 
-def _template_name(parameter: Node) -> str:
+def template_name(parameter: Node) -> str:
+    """The name that a template parameter declares."""
     names = re.findall(r"[A-Za-z_]\w*", text_of(parameter).partition("=")[0])
     return names[-1] if names else ""
 

@@ -9,22 +9,31 @@ toward zero, and what overflows is unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tree_sitter import Node
 
+from analysis.devices import Device
 from toolkit.launch.host_assumptions import (
     assume_first_pass,
+    assume_written,
+    device_property,
     is_in_update,
     is_taken,
     number_of_words,
 )
 from toolkit.launch.host_expressions import HANDLERS, field_of
-from toolkit.launch.host_nodes import constructor_arguments, expression, without_comments
+from toolkit.launch.host_nodes import (
+    constructor_arguments,
+    expression,
+    text_of,
+    without_comments,
+)
 from toolkit.launch.host_numbers import (
     ONE,
+    REAL_FUNCTIONS,
     Dim3,
     Number,
     UnknownValueError,
@@ -41,7 +50,7 @@ _READS = re.compile(
 )
 # Functions that take numbers by value
 _HARMLESS = re.compile(
-    r"(cuda|cublas|curand|cu[A-Z]|std::)|(v|f|s|sn)?printf$|(check|CHECK)\w*$|\w*(CHECK|Check|check)"
+    r"(cuda|cu(blas|rand|dnn|fft|sparse|solver)|nccl|nvtx|cu[A-Z]|std::)|(v|f|s|sn)?printf$|(check|CHECK)\w*$|\w*(CHECK|Check|check)"
     r"|(mem(cpy|set|cmp)|(m|c)alloc|free|assert|exit|min|max|ceilf?|floorf?|sqrtf?|pow|abs|srand|sdk"
     r"|make_|dim3|(reinterpret|static|const)_cast|sizeof|thrust)"
 )
@@ -50,12 +59,14 @@ _HARMLESS = re.compile(
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
     """Evaluator of expressions of a unit. `given` are values that the user gives: of
-    variables, and of their fields (".x"). `assumed` collects what was assumed; None if nothing may
+    variables, and of their fields (".x"). `device` is the one that the program runs on, None if it
+    is not known. `assumed` collects what was assumed; None if nothing may
     be. `conditions` are known conditions, by where they are, and what they assume.
     """
 
     unit: HostUnit
     given: Mapping[tuple[HostVariable, str], Value] = field(default_factory=dict)
+    device: Device | None = None
     assumed: set[Assumption] | None = None
     conditions: dict[tuple[int, int, int, Frame], tuple[bool | None, frozenset[Assumption]]] = (
         field(default_factory=dict)
@@ -128,11 +139,14 @@ class Evaluator:
             raise UnknownValueError
         if (variable, path) in self.given:
             return self.given[variable, path]
-        if self.unit.is_ambiguous(variable) or any(
-            self._may_change(use)
+        if path and variable.type_text.removeprefix("struct ") == "cudaDeviceProp":
+            return device_property(self, path.removeprefix("."))
+        earlier = (
+            use
             for use in self.unit.uses_of(variable)
             if variable.is_global or self._is_earlier(use.place, place)
-        ):
+        )
+        if self.unit.is_ambiguous(variable) or self._is_changed_by(earlier, variable):
             raise UnknownValueError
         kind = self.types.type_of(variable, frame)
         last, later = self._last_write(variable, place, path, frame, depth)
@@ -141,7 +155,11 @@ class Evaluator:
         else:
             if last.value is None:
                 raise UnknownValueError
-            found = self.value(last.value, last.place, frame, depth)
+            writer = self.unit.function_at(last.place)
+            is_here = writer is self.unit.function_at(place)
+            found = self.value(
+                last.value, last.place, frame if is_here else Frame(function=writer), depth
+            )
         for write in later:
             if not isinstance(found, Dim3) or write.value is None:
                 raise UnknownValueError
@@ -216,7 +234,7 @@ class Evaluator:
         if not writes and not updates:
             return None, []
         if variable.is_global:  # any function may be called in between
-            raise UnknownValueError
+            return self._only_write(variable, writes + updates, place), []
         certain = [one for one in writes if is_certain(one, place) or taken.get(one)]
         whole = [one for one in certain if one.path in ("", path)]
         last = whole[-1] if whole else None
@@ -236,6 +254,24 @@ class Evaluator:
                 assume_first_pass(self, first, place)
         return last, later
 
+    def _only_write(
+        self, variable: HostVariable, writes: Sequence[Write], place: SourcePlace
+    ) -> Write:
+        """The only write of a global variable without another value, which is assumed to be first.
+
+        Raises UnknownValueError where it may come later, or not at all.
+        """
+        value = variable.declarator.child_by_field_name("value")
+        has_value = value is not None and text_of(value) not in ("0", "NULL", "nullptr")
+        if len(writes) != 1 or has_value or writes[0].path or writes[0].home is None:
+            raise UnknownValueError
+        (found,) = writes
+        is_here = self.unit.function_at(found.place) is self.unit.function_at(place)
+        if self.unit.loops_around(found.place) or (is_here and found.place.at > place.at):
+            raise UnknownValueError
+        assume_written(self, variable, found)
+        return found
+
     def _is_earlier(self, other: SourcePlace, place: SourcePlace) -> bool:
         """True if what happens at a place of the same function may come before another one."""
         around = self.unit.loops_around(place)
@@ -244,7 +280,11 @@ class Evaluator:
     def may_be_changed(self, variable: HostVariable) -> bool:
         """True if a function may change a variable, wherever that is called."""
         uses = self.unit.uses_of(variable)
-        return self.unit.is_ambiguous(variable) or any(map(self._may_change, uses))
+        return self.unit.is_ambiguous(variable) or self._is_changed_by(uses, variable)
+
+    def _is_changed_by(self, uses: Iterable[Use], variable: HostVariable) -> bool:
+        """True if one of these uses may change a variable; none changes one that is `const`."""
+        return not variable.is_constant and any(map(self._may_change, uses))
 
     def _may_change(self, use: Use) -> bool:
         """True if a function may change the variable that it is given."""
@@ -255,7 +295,7 @@ class Evaluator:
             return any(one.takes_reference(use.position) for one in functions)
         if use.function in self.unit.prototypes:
             return any("&" in one for one in self.unit.prototypes[use.function])
-        if use.function in self.unit.macros:
+        if use.function in self.unit.macros or use.function.removesuffix("f") in REAL_FUNCTIONS:
             return False
         return not _HARMLESS.match(use.function)
 

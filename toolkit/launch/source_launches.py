@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError
 from reports import text as words
 from toolkit.launch.element_types import type_named
@@ -38,13 +39,14 @@ class GivenLaunch:
 
 @dataclass(frozen=True)
 class SourceLaunches:
-    """The kernels of a source, and the launches that its host code makes."""
+    """The kernels of a source, and the launches that its host code makes on `device`."""
 
     text: str
     name: str
     folder: Path | None = None
     defines: Mapping[str, object] = field(default_factory=dict)
     folders: Sequence[Path] = ()
+    device: Device | None = None
 
     @cached_property
     def code(self) -> HostCode:
@@ -63,7 +65,8 @@ class SourceLaunches:
 
     @property
     def _code(self) -> HostCode:
-        return HostCode(host_unit(self.text, self.name, self.folder, self.defines, self.folders))
+        unit = host_unit(self.text, self.name, self.folder, self.defines, self.folders)
+        return HostCode(unit, self.device)
 
     @cached_property
     def launches(self) -> list[HostLaunch]:
@@ -118,18 +121,14 @@ class SourceLaunches:
                 )
             kernel = kernels[0] if kernels else None
             if kernel is not None and kernel.endswith("<...>"):
-                raise InputError(
-                    f"{self.name} holds no kernel, only {kernel}: {_template(self.code, kernel)}"
-                )
+                raise self._without_instance(kernel, f"{self.name} holds no kernel, only {kernel}")
             return kernel
         if kernel.isdecimal():
             if not 1 <= int(kernel) <= len(kernels):
                 raise UnknownNameError("kernel", kernel, kernels)
             kernel = kernels[int(kernel) - 1]
         if kernel.endswith("<...>"):
-            raise InputError(
-                f"{kernel} is never instantiated in {self.name}: {_template(self.code, kernel)}"
-            )
+            raise self._without_instance(kernel, f"{kernel} is never instantiated in {self.name}")
         return self._instantiated(kernel)
 
     def _elsewhere(self, kernel: str | None) -> str:
@@ -156,11 +155,32 @@ class SourceLaunches:
                 f"{kernel} is a template: say which one, by name or by number (-k 1): {which}"
             )
         if same[0].endswith("<...>"):
-            raise InputError(
-                f"{kernel} is a template that {self.name} never instantiates: "
-                f"{_template(self.code, kernel)}"
+            raise self._without_instance(
+                kernel, f"{kernel} is a template that {self.name} never instantiates"
             )
         return same[0] if "<" in same[0] else kernel
+
+    def _without_instance(self, kernel: str, otherwise: str) -> InputError:
+        """The error for a template without arguments; `otherwise` is for one without a launch."""
+        name = unqualified(kernel.removesuffix("<...>"))
+        lines = [one.line for one in self.launches if one.kernel == name]
+        if lines:
+            why = (
+                f"{self.name}: line {lines[0]} launches {name} with template arguments that could "
+                "not be read"
+            )
+        else:
+            why = f"{otherwise}{self._in_macros(name)}"
+        return InputError(f"{why}: {_template(self.code, kernel)}")
+
+    def _in_macros(self, kernel: str) -> str:
+        """Say that macros launch kernels, if one may launch this kernel."""
+        bodies = {name: one.body for name, one in self.code.unit.macros.items() if one is not None}
+        launching = [name for name, body in bodies.items() if "<<<" in body]
+        found = [x for x in launching if kernel in bodies[x] or "##" in bodies[x]]
+        if not found:
+            return ""
+        return f" (the macro {found[0]} launches kernels, but launches in macros are not read)"
 
     def proposed(
         self,
@@ -201,7 +221,8 @@ class SourceLaunches:
         if best is None:
             one = _of_launch(None, kernel, declared, caller)
             is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
-            return replace(one, is_left_out=is_left_out)
+            in_macros = self._in_macros(name) if name is not None else ""
+            return replace(one, is_left_out=is_left_out, in_macros=in_macros)
         if best.is_open(best.guessable):
             assuming = self.code.launches(values, name, block=block, assuming=True)
             known = best_of(self._of_kernel(assuming, kernel, line))
@@ -314,7 +335,7 @@ def _facts(
         elif isinstance(one, np.void):
             yield f"{name} = {launch.arguments[position].text}"
         else:
-            yield f"{name} = {one}"
+            yield f"{name} = {one!s}"  # a float32 as short as it is exact
 
 
 def _template(code: HostCode, kernel: str) -> str:

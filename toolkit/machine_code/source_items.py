@@ -64,6 +64,14 @@ _ANNOTATIONS = frozenset(
 )
 _OF_ANOTHER_HEADER = re.compile(rb"[A-Z_]*(?:DEVICE|KERNEL)[A-Z_]*")  # a macro such as CUTE_DEVICE
 DIRECTIVE = re.compile(rb"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
+_MACRO_WITH_BODY = re.compile(
+    rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)\(((?:\\\r?\n|[^\n])*\{(?:\\\r?\n|[^\n])*)",
+    re.MULTILINE,
+)
+_CALL_AT_LINE_START = re.compile(
+    rb"^([A-Za-z_]\w*)[ \t]*\((?:[^(){};]|\([^(){};]*\))*\)(?=[ \t]*\r?\n\s*[^\s{:=])",
+    re.MULTILINE,
+)
 _ENDS_A_LINE = re.compile(rb"[^\r\n]")
 
 
@@ -179,7 +187,7 @@ class Item:
 
 def items_of(file: str, content: bytes) -> list[Item]:
     """The items of a file, in order."""
-    root = Parser(CUDA).parse(without_unknown(content)).root_node
+    root = Parser(CUDA).parse(with_ended_calls(without_unknown(content))).root_node
     return [
         Item(
             file=file,
@@ -190,6 +198,35 @@ def items_of(file: str, content: bytes) -> list[Item]:
         )
         for node in _item_nodes(root)
     ]
+
+
+def with_ended_calls(content: bytes) -> bytes:
+    """The same with `NAME ;` for calls of macros between functions, which no semicolon ends.
+
+    The grammar takes what follows `BIND(int, 4)` for a part of it. Such a macro is defined in this
+    file, with a body in braces, and is none of the device. All bytes stay in their places.
+    """
+    host = {
+        found[1]
+        for found in _MACRO_WITH_BODY.finditer(content)
+        if not words_of(found[2]) & _ANNOTATIONS
+    }
+    if not host:
+        return content
+    plain = bytearray(_IGNORED.sub(lambda one: _ENDS_A_LINE.sub(b" ", one[0]), content))
+    result = bytearray(content)
+    directives = {found.end() for found in DIRECTIVE.finditer(plain)}
+    for call in _CALL_AT_LINE_START.finditer(bytes(plain)):
+        if call[1] not in host:
+            continue
+        before = len(plain[: call.start()].rstrip())
+        if before and before not in directives and chr(plain[before - 1]) not in ";}":
+            continue
+        start, end = call.end(1), call.end() - 1
+        for text in (plain, result):
+            text[start:end] = _ENDS_A_LINE.sub(b" ", content[start:end])
+            text[end : end + 1] = b";"
+    return bytes(result)
 
 
 def namespaces_of(kernel: str, file: str, text: str) -> set[str]:

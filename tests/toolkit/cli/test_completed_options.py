@@ -158,6 +158,7 @@ def test_a_check_guesses_no_sizes_but_takes_those_of_host_code():
         ("two.cu -k ad -a nonsense -g x", "unknown kernel 'ad': did you mean 'add'?"),
         ("scale.cu -k scal -a nonsense", "unknown kernel 'scal': did you mean 'scale<float, 3>'?"),
         ("add.cu -g 1 -a f31=1", "--arg x ('f31=1'): unknown type 'f31': did you mean 'f32'?"),
+        ("later.cu -a n=abc", "--arg n ('abc'): `int n` takes a number: give one such as 4096"),
         ("later.cu -a n=1.5", "--arg n ('1.5'): '1.5' is not an integer: give one such as"),
         ("add.cu -g 1 -b 1 -a n=1 -a n=2", "--arg '2': parameter 1 is given twice"),
         ("tiled -s 64 --launch 3", "--launch: tiled is a rung, which has its own launch"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from analysis.devices import find_device
 from toolkit.launch.host_code import HostCode, launches_of
 from toolkit.launch.host_numbers import Number
 from toolkit.launch.host_unit import host_unit
@@ -37,6 +38,13 @@ def grid(value, before="", setup="", **how):
         ("-7 / 2 + 10", 7),  # toward zero
         ("sizeof(float4) * 2", 32),
         ("sizeof(double)", 8),
+        ("8 * powf(2, 3)", 64),
+        ("ceil(log2(1000))", 10),
+        ("logf(expf(3)) + 0.5", 3),
+        ("pow(-8.0, 0.5)", None),
+        ("pow(0.0, -1)", None),
+        ("exp(1e9)", None),
+        ("log(-1.0)", None),
         ("ceil(1000 / 256)", 3),  # the integers divide first
         ("ceil(1000.0 / 256)", 4),
         ("(int)ceil((float)1000 / 256)", 4),
@@ -89,6 +97,48 @@ def test_names_stand_for_values(before, value, expected):
     assert grid(value, before) == expected
 
 
+STRUCTS = """
+struct Tile { static constexpr int rows = 4, columns = 8, all = rows * columns; int free = 9; };
+struct Old { static const unsigned n = 3; enum { twice = 2 * n }; };
+template <typename T, int K> struct alignas(16) Packed {
+    static constexpr const int size = K * sizeof(int4) / sizeof(T);
+    T values[size];
+};
+using Halves = Packed<__half, 2>;
+template <typename T> struct Traits { static constexpr int n = 1; };
+template <> struct Traits<float> { static constexpr int n = 2; };
+namespace sizes { constexpr int n = 6; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Tile::rows", 4),
+        ("Tile::all", 32),
+        ("Tile::free", None),  # each object has its own
+        ("Tile::none", None),
+        ("Old::n + Old::twice", 9),
+        ("Halves::size", 16),
+        ("Packed<double, 1>::size", 2),
+        ("Traits<float>::n", 2),
+        ("Traits<int>::n", None),  # the general one, but specializations are not told apart
+        ("sizes::n", 6),
+        ("elsewhere::rows", None),
+    ],
+)
+def test_a_constant_of_a_struct_is_not_a_variable_of_that_name(value, expected):
+    assert grid(value, STRUCTS, "int rows = 7, size = 7, none = 7;") == expected
+
+
+def test_a_template_argument_tells_a_constant_of_its_struct():
+    text = f"""{KERNEL}{STRUCTS}
+        template <typename T> void run() {{ k<<<Packed<T, 1>::size, 1>>>(p, 0); }}
+        int main() {{ run<short>(); }}"""
+    (found,) = launches(text)
+    assert found.grid == (8, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("setup", "expected"),
     [
@@ -101,6 +151,10 @@ def test_names_stand_for_values(before, value, expected):
         ('int n = 5; scanf("%d", &n);', None),
         ("int n = 5; std::cin >> n;", None),
         ("int n = 5; parse(argc, argv, n);", None),  # it may take a reference
+        ("const int n = 5; parse(argc, argv, n);", 5),  # not even by reference
+        ("constexpr int n = 5; parse(n);", 5),
+        ("int n = 5; const int &m = n; parse(n);", None),
+        ('int n = 5; cudnnSetTensor4dDescriptor(d, f, t, n, 1, 1, 1); parse("n");', 5),
         ('int n = 5; printf("%d", n);', 5),
         ("int n = 2.9;", 2),
         ("char n = 300;", None),
@@ -164,6 +218,58 @@ def test_a_run_without_arguments_and_first_passes_may_be_assumed(setup, expected
     assert (found.grid and found.grid[0]) == expected
     if expected is not None:
         assert found.assumed == assumed
+
+
+def assumed_of(text, device=None):
+    """The first extent of the grid with assumptions, and these."""
+    unit = host_unit(f"{KERNEL}{text}", "my.cu", None, {})
+    (strictly,) = HostCode(unit, device).launches()
+    assert strictly.grid is None
+    (found,) = HostCode(unit, device).launches(assuming=True)
+    return found.grid and found.grid[0], found.assumed
+
+
+def test_properties_are_those_of_the_device():
+    device = find_device("a100-40gb")
+    text = """
+        int main() {
+            cudaDeviceProp prop;
+            cudaGetDeviceProperties(&prop, 0);
+            k<<<prop.multiProcessorCount * prop.maxThreadsPerMultiProcessor / 1024, 1024>>>(p, 0);
+        }"""
+    known = ("maxThreadsPerMultiProcessor = 2048", "multiProcessorCount = 108")
+    assert assumed_of(text, device) == (216, known)
+    assert assumed_of(text)[0] is None
+    assert (
+        assumed_of(text.replace("maxThreadsPerMulti", "unknownThreadsPerMulti"), device)[0] is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("int n = 0; void start() { n = 6; }", 6),
+        ("int n; void start() { n = 6; }", 6),
+        ("int n = 5; void start() { n = 6; }", None),  # two values
+        ("int n; void start() { n = 6; } void again() { n = 7; }", None),
+        ("int n; void start(int m) { n = m; }", None),
+        ("int n; void start() { if (rand()) n = 6; }", None),
+        ("int n; void start() { for (int i = 0; i < 3; i++) n = 6; }", None),
+        ("int n; void start() { n += 6; }", None),
+    ],
+)
+def test_the_only_write_of_a_global_variable_may_be_assumed(before, expected):
+    found, assumed = assumed_of(f"\n{before} int main() {{ start(); k<<<n, 1>>>(p, 0); }}")
+    assert found == expected
+    if expected:
+        assert assumed == ("the value that n gets in line 3 of my.cu",)
+
+
+def test_a_header_may_define_what_reads_the_command_line():
+    flag = "bool checkCmdLineFlag(int n, const char **v, const char *s) { while (n--) ; return 1; }"
+    launch = 'int n = 4; if (checkCmdLineFlag(argc, argv, "n")) n = 8; k<<<n, 1>>>(p, 0);'
+    found, assumed = assumed_of(f"{flag} int main(int argc, const char **argv) {{ {launch} }}")
+    assert (found, assumed) == (4, NO_ARGUMENTS)
 
 
 def test_each_condition_is_evaluated_once(monkeypatch):

@@ -154,3 +154,55 @@ def test_a_template_that_nobody_instantiates_is_refused_with_its_parameters():
     assert said == (
         "a.cu holds no kernel, only k<...>: give -k 'k<T, N>' with a type or number for T and N"
     )
+
+
+def test_a_launch_whose_template_arguments_are_not_known_is_named():
+    known = SourceLaunches(
+        """template <class T, int N> __global__ void k(T *x) { x[0] = N; }
+        int main(int argc, char **argv) {
+            k<float, LATER + 1><<<1, 32>>>(0);
+        }""",
+        "a.cu",
+    )
+    for kernel in (None, "1", "k"):
+        assert refusal(InputError, known.chosen, kernel) == (
+            "a.cu: line 3 launches k with template arguments that could not be read: "
+            "give -k 'k<T, N>' with a type or number for T and N"
+        )
+
+
+def test_a_macro_that_launches_kernels_is_named():
+    text = """__global__ void k(float *x) { x[0] = 1; }
+        template <int N> __global__ void t(float *x) { x[0] = N; }
+        __global__ void other(float *x) { x[0] = 1; }
+        #define LAUNCH(name) name##_kernel<<<1, 32>>>(0)
+        #define RUN t<4><<<1, 32>>>(0)
+        """
+    in_macro = "(the macro LAUNCH launches kernels, but launches in macros are not read)"
+    known = SourceLaunches(text, "a.cu")
+    assert known.proposed("k", given={}).why_open() == f"no host code launches k {in_macro}"
+    assert refusal(InputError, known.chosen, "t").startswith(
+        f"t is a template that a.cu never instantiates {in_macro}: give -k 't<N>'"
+    )
+    plain = SourceLaunches(text.replace("name##_kernel", "name"), "a.cu")
+    assert plain.proposed("k", given={}).why_open() == "no host code launches k"
+    assert "(the macro RUN launches" in refusal(InputError, plain.chosen, "t")
+
+
+@pytest.mark.parametrize(
+    "value", ["std::bool_constant<true>{}", "std::integral_constant<int, 4>()", "std::true_type{}"]
+)
+def test_a_constant_that_is_passed_as_a_type_is_an_empty_struct(value):
+    kind = value.rstrip("(){}")
+    text = f"""__global__ void k(float *x, {kind} by) {{ x[0] = by.value; }}
+        int main() {{ float *x; cudaMalloc(&x, 4); k<<<1, 1>>>(x, {value}); }}"""
+    proposed = SourceLaunches(text, "a.cu").proposed("k", given={})
+    assert proposed.arguments[1].dtype.itemsize == 1
+    assert not proposed.is_open([])
+
+
+def test_numbers_are_as_short_as_they_are_exact():
+    text = """__global__ void k(float *x, float rate, double eps, bool on) { x[0] = rate; }
+        int main() { float *x; cudaMalloc(&x, 4); k<<<1, 1>>>(x, 1e-3, 1e-8, true); }"""
+    proposed = SourceLaunches(text, "a.cu").proposed("k", given={})
+    assert proposed.facts[-3:] == ("rate = 0.001", "eps = 1e-08", "on = 1")

@@ -331,3 +331,32 @@ __global__ void k(half *a, float *c) {
     np.testing.assert_array_equal(found.outputs[1], a.astype(np.float32) @ a.astype(np.float32))
     name = "sm__inst_executed_pipe_tensor_op_hmma.sum"
     assert [line for (_, line), counters in found.lines.items() if counters.get(name)] == [10]
+
+
+BINDINGS = """#include <torch/extension.h>
+#define CALLED(x) k(x)
+#define KERNEL(name, type) \\
+    __global__ void name(type *x) { x[threadIdx.x] = 2; }
+#define BIND(kind, type, \\
+             pack) \\
+    void run_##kind(torch::Tensor x) { k<<<1, 32>>>((type *)x.data_ptr()); }
+__global__ void k(float *x) { x[threadIdx.x] = 1; }
+
+// bindings; with comments
+BIND(f32, torch::kFloat32, 1)  // one
+BIND(f32x4, torch::kFloat32,
+     4)
+
+KERNEL(made, float)
+BIND(f16, torch::kHalf, 8)
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  BIND(f32)
+  BIND(f16)
+}
+"""
+
+
+@pytest.mark.parametrize("kernel", ["k", "made"])
+def test_calls_of_macros_between_functions_end_without_a_semicolon(kernel):
+    assert compiled(BINDINGS, kernel).name == kernel
+    assert [one.line for one in side_of(BINDINGS).left_out] == [11, 12, 16, 17]
