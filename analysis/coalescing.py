@@ -29,7 +29,7 @@ from analysis.geometry import WARP_SIZE, ceil_div
 
 SECTOR_BYTES = 32
 LINE_BYTES = 128
-MOST_ADDRESS = 2**63 - 1  # of the signed integers here; a GPU has far less
+MOST_ADDRESS = int(np.iinfo(np.int64).max)  # addresses are signed integers here
 
 Addresses = Sequence[int] | NDArray[np.integer[Any]]
 Mask = Sequence[bool] | NDArray[np.bool_]

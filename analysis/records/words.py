@@ -156,8 +156,8 @@ def explain(word: str) -> WordEntry:
     >>> from toolkit import explain
     >>> explain("more blocks")
     more blocks (remedy; also grid size)
-    The work of a grid-stride loop is divided among more blocks. It helps where SMs
-    have no block, or the last wave is partial. The edit is made in memory and
+    The work of a grid-stride loop is divided among more blocks. It helps if SMs
+    have no block, or if the last wave is partial. The edit is made in memory and
     compiled, and the executed blocks must write the same values.
     formula   --grid 8 -> --grid 1056
     read it   page: Remedies; terminal: the table below the first lines; `--apply N`

@@ -152,9 +152,9 @@ def test_the_page_has_the_results(number):
 
 def test_words_have_the_share_that_held():
     share = f"{100 * COVERED:.0f}"
-    assert f"it was in {share} of 100" in README
+    assert f"it contained the measured time of {share}% of the public launches" in README
     (interval,) = (one for one in words_of_results.ENTRIES if one.word == "interval")
-    assert f"{share} of 100 lay inside" in " ".join(interval.sentences)
+    assert f"{share} of 100 were inside" in " ".join(interval.sentences)
     assert f"{share}% of {sum(len(FOUND[x].launches) for x in PUBLIC)}" in TRUST
     assert f"HELD_OUT`, {HELD_OUT:.2f}" in VALIDATION
     assert f"PAIR_SHARE`, {PAIR_SHARE:.2f}" in VALIDATION

@@ -52,8 +52,8 @@ def space(variant: Variant, fixed: Mapping[str, int]) -> Space:
         if not kept:
             shown = ", ".join(f"{name} = {value}" for name, value in left[-1].items())
             raise InputError(
-                f"{variant.name} has no legal configuration: a constraint excludes the last of "
-                f"{at_first} ({shown}): {constraint.text}: fix other values, or fewer"
+                f"{variant.name} has no legal configuration with these values: {constraint.text}, "
+                f"which excludes {shown}: fix other values, or fewer"
             )
         exclusions.append(
             Exclusion(constraint=constraint.text, configurations=len(left) - len(kept))

@@ -703,6 +703,7 @@ def test_help_imports_nothing_heavy():
     # the default device and what it is called in the help, and nothing else
     assert own == {
         "analysis",
+        "analysis.argument_types",
         *("analysis.comparison", "analysis.comparison.accuracy", "analysis.comparison.held_out"),
         *("analysis.device_table", "analysis.devices", "analysis.errors", "analysis.geometry"),
         *("analysis.l2_state", "analysis.problem", "analysis.vocabulary"),

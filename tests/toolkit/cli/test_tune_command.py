@@ -42,7 +42,10 @@ def test_json_is_the_record_that_is_stored(folder):
     [
         ("tilde", "unknown variant 'tilde': did you mean 'tiled'?"),
         ("cublas", "cublas has no parameters of its own to tune"),
-        ("coarsened-1d:bk=4,tm=4", "coarsened-1d has no legal configuration: the last"),
+        (
+            "coarsened-1d:bk=4,tm=4",
+            "coarsened-1d has no legal configuration with these values: bk",
+        ),
         ("tiled:tile=5", "tiled: tile = 5 is not legal: choose one of 8, 16, 32"),
         ("tiled --shape 64,4x", "shape '4x' is not understood"),
         ("tiled --device h2000", "unknown device 'h2000'"),

@@ -43,8 +43,8 @@ def test_a_fixed_parameter_leaves_a_part_of_the_space():
 
 def test_a_space_without_a_configuration_names_the_constraint_that_removed_the_last():
     assert refusal(InputError, parse_space, "coarsened-1d:bk=4,tm=8") == (
-        "coarsened-1d has no legal configuration: a constraint excludes the last of 1 (bk = 4, "
-        "tm = 8): bk * tm must be at least 64, so that every thread has something to copy: "
+        "coarsened-1d has no legal configuration with these values: bk * tm must be at least 64, "
+        "so that every thread has something to copy, which excludes bk = 4, tm = 8: "
         "fix other values, or fewer"
     )
 
@@ -58,7 +58,7 @@ def test_of_several_constraints_the_one_that_emptied_the_space_is_named():
             Constraint(text="nobody asks", holds=lambda p: True),
         ),
     )
-    with pytest.raises(InputError, match=r"the last of 9 \(bk = 4, tm = 16\): bk is large"):
+    with pytest.raises(InputError, match=r"bk is large, which excludes bk = 4, tm = 16: "):
         space(variant, {})
 
 
