@@ -37,6 +37,7 @@ from toolkit.execution.completed_request import SIZES_GUESSED
 from toolkit.execution.guessed_sizes import guessed_arrays
 from toolkit.execution.simulator import MAX_INSTRUCTIONS
 from toolkit.frontends.script_names import is_script
+from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument
 from toolkit.machine_code.include_paths import text_with_headers
 from toolkit.machine_code.kernel import Kernel
@@ -209,6 +210,7 @@ def _of_rung(launch: KernelOptions, saves: Sequence[str], common: Mapping[str, A
             "defines": launch.defines,
             "--set": launch.settings,
             "--cooperative": launch.cooperative,
+            "--heap": launch.heap != HEAP_BYTES,
         },
     )
     rung = rung_launch(launch.source, launch.shape, common["device"])

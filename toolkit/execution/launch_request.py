@@ -13,6 +13,7 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from analysis.records.launch import COMPILER, LINE_INFORMATION
 from toolkit.frontends.front_end import FrontEndRequest, Grid, PreparedLaunch, front_end_of
+from toolkit.launch.heap import HEAP_BYTES
 from toolkit.launch.launch import Argument, launch_geometry
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.compile import Compiler
@@ -86,6 +87,7 @@ class LaunchRequest:
                 "defines": self.defines,
                 "symbols": self.setup.symbols,
                 "a cooperative launch": self.setup.cooperative,
+                "heap": self.setup.heap_bytes != HEAP_BYTES,
             },
         )
         return rung_launch(self.source, self.shape, device)

@@ -836,6 +836,7 @@ def test_a_file_is_told_from_a_rung():
         ("tiled:tile=5 -s 64", "tiled: tile = 5 is not legal: choose one of 8, 16, 32"),
         ("tiled", "tiled is a rung: give the shape of its product, such as 1024 (--shape)"),
         ("tiled -s 64 -g 4 -a i32=1", "tiled is a rung, which has its own grid and arguments"),
+        ("tiled -s 64 --cooperative --heap 5", "tiled is a rung, which has its own --coop"),
         ("tiled -s 4x", "shape '4x'"),
         ("add.cu -s 64 -g 1 -b 1", "--shape is for rungs, and 'add.cu' is not one"),
         ("tiled -s 64 --save 2=c.npy", "--save: only some blocks of tiled are executed, so"),

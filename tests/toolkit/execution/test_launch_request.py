@@ -38,6 +38,7 @@ def test_a_kernel_takes_no_shape(run, shape):
         ({"arguments": LAUNCH["arguments"]}, "arguments"),
         ({"kernel": "k", "defines": {"N": 1}}, "kernel and defines"),
         ({"dynamic_shared_bytes": 4}, "shared memory"),
+        ({"cooperative": True, "heap_bytes": 5}, "a cooperative launch and heap"),
     ],
 )
 def test_a_rung_brings_its_own_launch(run, given, named):
