@@ -1,12 +1,12 @@
 """Launches that public programs make, recorded without a GPU.
 
-    python -m validation.public_launches.capture FOLDER --programs N [--third]
+    python -m validation.public_launches.capture FOLDER --programs N [--part fourth]
 
 FOLDER holds `HeCBench`, `polybenchGpu` and `cuda-samples` at the commits of `REPOSITORIES`,
 unpacked. Programs are taken in the order that a seed shuffles, compiled with nvcc and run with
 `recording_runtime.cpp` in place of the CUDA runtime, with the arguments of their own `make run`,
-and with sizes eight times smaller. `--third` takes programs that the two halves do not have. A
-second run goes on where the first one ended. `captured.jsonl` gets a line per launch, or the reason
+and with sizes eight times smaller. `--part` takes programs for a later part, which no part before
+it has. A second run goes on where the first one ended. `captured.jsonl` gets a line per launch, or the reason
 why a program or launch is left out, and `cubins` the machine code.
 
     python -m validation.public_launches.capture FOLDER --listed [--part first]
@@ -43,7 +43,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import kernel_of_machine_code
 from validation.public_launches.arguments import LENGTHS, NoRuleError, rule_of
-from validation.public_launches.listed import HALVES, PARTS, SEED, SEED_OF_THIRD, Part, listed
+from validation.public_launches.listed import HALVES, PARTS, SEED, SEEDS, Part, before, listed
 
 ARCH = "sm_90"
 RUNTIME = Path(__file__).with_name("recording_runtime.cpp")
@@ -81,16 +81,13 @@ class Program:
         return f"{self.repository}.{self.name}"
 
 
-def programs(folder: Path) -> list[Program]:
-    """All programs that may be taken for the two halves, in the order of SEED."""
-    return _shuffled([*_of_hecbench(folder), *_of_polybench(folder)], SEED)
-
-
-def third_programs(folder: Path) -> list[Program]:
-    """All programs that may be taken for the third part, of which the halves have none."""
-    used = {one.family for half in HALVES for one in listed(half)}
+def programs(folder: Path, part: Part = "first") -> list[Program]:
+    """All programs that may be taken for the two halves, or a later part, in their seed's order."""
+    if part in HALVES:
+        return _shuffled([*_of_hecbench(folder), *_of_polybench(folder)], SEED)
+    used = {one.family for one in before(part)}
     may_be = [*_of_hecbench(folder), *_of_cuda_samples(folder)]
-    return _shuffled([one for one in may_be if one.name.lower() not in used], SEED_OF_THIRD)
+    return _shuffled([one for one in may_be if one.name.lower() not in used], SEEDS[part])
 
 
 def _shuffled(found: list[Program], seed: int) -> list[Program]:
@@ -316,7 +313,7 @@ def rebuild(folder: Path, part: Part | None) -> Iterator[str]:
     for one in listed(part):
         key = one.cubin.removesuffix(".cubin").rpartition(".")[0]
         wanted.setdefault(key, set()).add(one.cubin)
-    for program in [*programs(folder), *third_programs(folder)]:
+    for program in [*_of_hecbench(folder), *_of_polybench(folder), *_of_cuda_samples(folder)]:
         names = wanted.pop(program.key, set())
         if all((folder / "cubins" / name).exists() for name in names):
             continue
@@ -342,8 +339,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--programs", type=int, default=0, help="how many of the order")
     parser.add_argument("--listed", action="store_true", help="only the machine code of the list")
-    parser.add_argument("--part", choices=PARTS, help="of the list")
-    parser.add_argument("--third", action="store_true", help="programs of the third part")
+    parser.add_argument("--part", choices=PARTS, help="for which programs are taken, or of a list")
     parser.add_argument("--repository", choices=REPOSITORIES, help="only programs of this one")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit-s", type=float, default=3600.0, help="of all of them")
@@ -363,7 +359,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     known = {one.get("program", one.get("family")) for one in map(json.loads, text.splitlines())}
     wanted = [
         one
-        for one in (third_programs if chosen.third else programs)(folder)[: chosen.programs]
+        for one in programs(folder, chosen.part or "first")[: chosen.programs]
         if not {one.name, one.name.lower()} & known and chosen.repository in (None, one.repository)
     ]
     with ProcessPoolExecutor(chosen.workers) as pool, record.open("a") as out:

@@ -1,16 +1,16 @@
 """The lists of public launches, drawn by a seed from what `capture` recorded.
 
-    python -m validation.public_launches.draw FOLDER [--third]
+    python -m validation.public_launches.draw FOLDER [--part fourth]
 
-writes `recorded/list.json`, or `recorded/third_list.json`. For the two halves, first one launch of
+writes `recorded/list.json`, or `recorded/fourth_list.json`. For the two halves, first one launch of
 each kernel is drawn, in the order of SEED, then further ones with another grid or block; a family
 (a program) has at most MOST_OF_FAMILY. Families, in the order of SEED, go to the half that has
 fewer launches. A quarter of the launches finds a warm L2, an eighth a clean one, the others a dirty
 one.
 
-The third part has no program, kernel or machine code twice, nor one of the halves. First each row
-that machine code shows (`shown_rows`) gets up to LEAST_OF_ROW kernels, in turns and in the order of
-SEED_OF_THIRD, of the programs that were drawn from least; then all other kernels get a launch, then
+A later part has no kernel or machine code twice, and no program, kernel or machine code of a part
+before it. First each row that machine code shows (`shown_rows`) gets up to LEAST_OF_ROW kernels, in
+turns and in the order of the part's seed, of the programs that were drawn from least; then all other kernels get a launch, then
 a second one. If more than DRAM_SHARE of its launches have DRAM as the measured limiter, those of
 them that were drawn last are dropped; `place` says when a launch was drawn.
 
@@ -33,13 +33,13 @@ from toolkit.machine_code.kernel import Kernel
 from validation import recordings
 from validation.public_launches.arguments import LENGTHS
 from validation.public_launches.capture import EXCLUDED
-from validation.public_launches.listed import LIST, SEED, SEED_OF_THIRD, THIRD_LIST
+from validation.public_launches.listed import HALVES, PARTS, SEED, SEEDS, Part, before, list_of
 from validation.public_launches.shown_rows import Row, rows_of
 
 LAUNCHES = 210
 MOST_OF_FAMILY, MOST_OF_KERNEL = 8, 4
 WARM, CLEAN = 0.25, 0.125
-LAUNCHES_OF_THIRD, LEAST_OF_ROW, MOST_OF_THIRD_FAMILY = 140, 5, 4
+LAUNCHES_OF_PART, LEAST_OF_ROW, MOST_OF_FAMILY_IN_PART = 140, 5, 4
 DRAM_SHARE = 0.3
 Key = tuple[str, str]  # family and symbol of a kernel
 
@@ -69,11 +69,11 @@ def drawn(launches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return _named(found, halves, rng)
 
 
-def drawn_third(
-    launches: Sequence[dict[str, Any]], rows: Mapping[Key, Sequence[Row]]
+def drawn_by_rows(
+    part: Part, launches: Sequence[dict[str, Any]], rows: Mapping[Key, Sequence[Row]]
 ) -> list[dict[str, Any]]:
-    """The launches of the third part; `rows` are those that each kernel shows."""
-    rng = random.Random(SEED_OF_THIRD)
+    """The launches of a later part; `rows` are those that each kernel shows."""
+    rng = random.Random(SEEDS[part])
     of_kernel = _of_kernels(launches)
     order = sorted(of_kernel)
     rng.shuffle(order)
@@ -82,7 +82,7 @@ def drawn_third(
     found, of_family, taken = list[dict[str, Any]](), Counter[str](), Counter[Key]()
 
     def may_be(key: Key) -> bool:
-        return of_family[key[0]] < MOST_OF_THIRD_FAMILY and len(found) < LAUNCHES_OF_THIRD
+        return of_family[key[0]] < MOST_OF_FAMILY_IN_PART and len(found) < LAUNCHES_OF_PART
 
     def take(key: Key) -> None:
         one = of_kernel[key][taken[key]]
@@ -99,7 +99,7 @@ def drawn_third(
         for key in order:
             if taken[key] == turn < len(of_kernel[key]) and may_be(key):
                 take(key)
-    return _named(found, dict.fromkeys(of_family, "third"), rng)
+    return _named(found, dict.fromkeys(of_family, part), rng)
 
 
 def _of_kernels(launches: Sequence[dict[str, Any]]) -> dict[Key, list[dict[str, Any]]]:
@@ -130,13 +130,13 @@ def _named(
 
 
 def with_rows(
-    launches: Sequence[dict[str, Any]], cubins: Path
+    part: Part, launches: Sequence[dict[str, Any]], cubins: Path
 ) -> Iterator[tuple[dict[str, Any], list[Row]]]:
-    """Launches of kernels whose machine code no other one and no one of the halves has."""
-    halves = {one["kernel"] for one in json.loads(LIST.read_text())["launches"]}
+    """Launches of kernels that are new, by name and code, with the rows that they show."""
+    known = {one.symbol for one in before(part)}
     codes: dict[str, Key] = {}
     for one in launches:
-        if one["kernel"] in halves:
+        if one["kernel"] in known:
             continue
         code = Kernel.from_image((cubins / one["cubin"]).read_bytes(), one["kernel"]).instructions
         text = "\n".join(instruction.text for instruction in code)
@@ -169,27 +169,28 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--third", action="store_true", help="the list of the third part")
+    parser.add_argument("--part", choices=PARTS, default="first", help="whose list is drawn")
     chosen = parser.parse_args(argv)
     rows = map(json.loads, (chosen.folder / "captured.jsonl").read_text().splitlines())
     launches = [one for one in rows if "left_out" not in one and not EXCLUDED.search(one["kernel"])]
     launches.sort(key=lambda one: json.dumps(one, sort_keys=True))
-    if chosen.third:
-        shown = list(with_rows(launches, chosen.folder / "cubins"))
+    if chosen.part in HALVES:
+        seed, found = SEED, drawn(launches)
+    else:
+        shown = list(with_rows(chosen.part, launches, chosen.folder / "cubins"))
         of_kernel: dict[Key, list[Row]] = {}
         for one, of in shown:
             of_kernel.setdefault((one["family"], one["kernel"]), of)
         launches = [one for one, _ in shown]
-        seed, path, found = SEED_OF_THIRD, THIRD_LIST, drawn_third(launches, of_kernel)
-    else:
-        seed, path, found = SEED, LIST, drawn(launches)
+        seed, found = SEEDS[chosen.part], drawn_by_rows(chosen.part, launches, of_kernel)
+    path = list_of(chosen.part)
     path.parent.mkdir(exist_ok=True)
     recordings.write(path, {"seed": seed, "launches": found})
     kernels = {(one["family"], one["kernel"]) for one in found}
     families = {one["family"] for one in found}
     print(
         f"{len(found)} launches of {len(kernels)} kernels of {len(families)} programs, of "
-        f"{len(launches)} that may be drawn; halves {Counter(one['half'] for one in found)}, L2 "
+        f"{len(launches)} that may be drawn; parts {Counter(one['half'] for one in found)}, L2 "
         f"{Counter(one['l2'] for one in found)}"
     )
     for row, count in Counter(row for one in found for row in one.get("rows", [])).most_common():

@@ -1,6 +1,7 @@
 """The lists of public launches, and their records: measured times and counters of an H200.
 
-`list.json` has two halves. `third_list.json` has a third part, of other programs.
+`list.json` has two halves. `third_list.json` and `fourth_list.json` have further parts, each of
+programs that no part before it has, drawn by what machine code shows.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from validation import recordings
 from validation.public_launches.arguments import Array, arguments_of, symbols_of
 
 FOLDER = Path(__file__).parent / "recorded"
-LIST, THIRD_LIST = FOLDER / "list.json", FOLDER / "third_list.json"
 SEED = 56  # of the order of programs, of what is drawn, and of the halves
-SEED_OF_THIRD = 1129  # of the same for the third part
-Part = Literal["first", "second", "third"]
+Part = Literal["first", "second", "third", "fourth"]
 HALVES: tuple[Part, ...] = ("first", "second")
-PARTS: tuple[Part, ...] = (*HALVES, "third")
+#: Parts that are drawn by what machine code shows, with their seeds.
+SEEDS: dict[Part, int] = {"third": 1129, "fourth": 1130}
+PARTS: tuple[Part, ...] = (*HALVES, *SEEDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +62,19 @@ class Listed:
         return symbols_of(self.symbol_rules, self.name)
 
 
+def list_of(part: Part) -> Path:
+    """File that lists the launches of a part. The halves have one together."""
+    return FOLDER / ("list.json" if part in HALVES else f"{part}_list.json")
+
+
+def before(part: Part) -> list[Listed]:
+    """The launches of all parts before a part."""
+    return [one for earlier in PARTS[: PARTS.index(part)] for one in listed(earlier)]
+
+
 def listed(part: Part | None = None) -> list[Listed]:
-    """The launches of a part, or all."""
-    rows = [] if part == "third" else recordings.read(LIST)["launches"]
-    if part not in HALVES and THIRD_LIST.exists():
-        rows += recordings.read(THIRD_LIST)["launches"]
+    """The launches of a part, or all. A part that is not drawn yet has none."""
+    files = dict.fromkeys(map(list_of, [part] if part else PARTS))
     return [
         Listed(
             name=one["name"],
@@ -83,7 +92,9 @@ def listed(part: Part | None = None) -> list[Listed]:
             symbol_rules=one["symbols"],
             rows=one.get("rows", ()),
         )
-        for one in rows
+        for path in files
+        if path.exists()
+        for one in recordings.read(path)["launches"]
         if part in (None, one["half"])
     ]
 
@@ -91,7 +102,7 @@ def listed(part: Part | None = None) -> list[Listed]:
 RECORDS: dict[Part, str] = {
     "first": "first_half.json",
     "second": "second_half.json.xz",
-    "third": "third_part.json.xz",
+    **{part: f"{part}_part.json.xz" for part in SEEDS},
 }
 
 
@@ -109,7 +120,7 @@ def without_gap(row: dict[str, Any], gap: Mapping[str, float]) -> dict[str, Any]
 
     A record may have a gap, of launches behind a hold of up to `hold_ns`. With a hold of 50 µs,
     launches of up to 50 µs took 1.63 µs longer than with 200 µs (median of 117 pairs of times); 42
-    launches of the halves were not measured again. All launches of the third part have the gap of
+    launches of the halves were not measured again. All launches of later parts have the gap of
     `gap_of`.
     """
     if "failed" in row or not gap or row.get("hold_ns", 0) > gap["hold_ns"]:

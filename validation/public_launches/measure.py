@@ -42,6 +42,7 @@ from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.sass.module_variables import symbols_of as variables_of
 from validation.public_launches.listed import (
     PARTS,
+    SEEDS,
     Listed,
     Part,
     gap_of,
@@ -285,7 +286,7 @@ def count(cubins: Path, names: list[str], output: Path, limit_s: float) -> None:
 def record(files: Sequence[Path], parts: Sequence[Part]) -> None:
     """Write the records of the parts that were measured; of two times the later file's.
 
-    Launches of the first half that were timed beside the third part give the gap of its times.
+    Launches of the first half that were timed beside a later part give the gap of its times.
     """
     rows = [row for path in files for row in rows_of(path)]
     times: dict[str, dict[str, Any]] = {}
@@ -298,7 +299,7 @@ def record(files: Sequence[Path], parts: Sequence[Part]) -> None:
         names = [one.name for one in listed(part) if one.name in times]
         if not names:
             continue
-        known = {one.name for one in listed("first")} if part == "third" else set[str]()
+        known = {one.name for one in listed("first")} if part in SEEDS else set[str]()
         beside = [row for name, row in times.items() if name in known and "failed" not in row]
         write_measurements(
             part,
