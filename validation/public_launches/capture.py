@@ -307,29 +307,42 @@ def _run(command: list[str], folder: Path, limit_s: int, environment: dict[str, 
         return started.communicate()[0].decode(errors="replace") + "\nerror: time is up"
 
 
-def rebuild(folder: Path, part: Part | None) -> Iterator[str]:
+def rebuild(folder: Path, part: Part | None, workers: int) -> Iterator[str]:
     """Writes the machine code of the list, and names what could not be made again."""
     wanted: dict[str, set[str]] = {}
     for one in listed(part):
         key = one.cubin.removesuffix(".cubin").rpartition(".")[0]
         wanted.setdefault(key, set()).add(one.cubin)
-    for program in [*_of_hecbench(folder), *_of_polybench(folder), *_of_cuda_samples(folder)]:
-        names = wanted.pop(program.key, set())
-        if all((folder / "cubins" / name).exists() for name in names):
-            continue
-        main, why = _compiled(program, REBUILD_LIMIT_S)
-        images = {kernel.image for _, kernel in _kernels(main)} if main else set()
-        for image in images:
-            name = _cubin_name(program, image)
-            if name in names:
-                (folder / "cubins" / name).write_bytes(image)
-                names.remove(name)
-        if len(names) == len(images) == 1 and OF_FOLDER in (image := images.pop()):
-            (folder / "cubins" / names.pop()).write_bytes(image)
-            yield f"{program.key}: with other names of its own variables, which hold its folder"
-        elif names:
-            yield f"{program.key}: {why or 'other machine code than that of the list'}"
+    every = [*_of_hecbench(folder), *_of_polybench(folder), *_of_cuda_samples(folder)]
+    with ProcessPoolExecutor(workers) as pool:
+        begun = [
+            pool.submit(_rebuilt, program, names, folder / "cubins")
+            for program in every
+            if (names := wanted.pop(program.key, None))
+        ]
+        for future in as_completed(begun):
+            if why := future.result():
+                yield why
     yield from (f"{key}: its sources are not there" for key in wanted)
+
+
+def _rebuilt(program: Program, names: set[str], cubins: Path) -> str | None:
+    """Write the machine code of a program that has these names, or say what could not be made."""
+    if all((cubins / name).exists() for name in names):
+        return None
+    main, why = _compiled(program, REBUILD_LIMIT_S)
+    images = {kernel.image for _, kernel in _kernels(main)} if main else set()
+    for image in images:
+        name = _cubin_name(program, image)
+        if name in names:
+            (cubins / name).write_bytes(image)
+            names.remove(name)
+    if len(names) == len(images) == 1 and OF_FOLDER in (image := images.pop()):
+        (cubins / names.pop()).write_bytes(image)
+        return f"{program.key}: with other names of its own variables, which hold its folder"
+    if names:
+        return f"{program.key}: {why or 'other machine code than that of the list'}"
+    return None
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -348,7 +361,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cubins = folder / "cubins"
     cubins.mkdir(exist_ok=True)
     if chosen.listed:
-        for line in rebuild(folder, chosen.part):
+        for line in rebuild(folder, chosen.part, chosen.workers):
             print(line, flush=True)
         return
     runtime = folder / "runtime.so"
