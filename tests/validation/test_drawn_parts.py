@@ -1,0 +1,155 @@
+"""Parts of public launches that are drawn by the rows that machine code shows."""
+
+from collections import Counter
+
+import pytest
+
+from tests.cubins import kernel_of
+from validation import recordings
+from validation.public_launches import draw, predict
+from validation.public_launches.draw import drawn_by_rows
+from validation.public_launches.listed import (
+    HALVES,
+    TIMES,
+    list_of,
+    listed,
+    without_gap,
+)
+from validation.public_launches.shown_rows import SHORT_BYTES, Row, rows_of
+
+HEAD = """
+#include <cuda_fp16.h>
+__constant__ float table[64];
+"""
+KERNEL = """
+extern "C" __global__ void kNUMBER(float *out, const float *in, const int *where, double *wide,
+                                   __half2 *halves, unsigned char *bytes, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    BODY
+}
+"""
+BODIES = {
+    "out[i] = 2 * in[i];": [Row.SHORT_STREAMS],
+    "out[i] = i;": [Row.WRITES],
+    "bytes[i] = in[i] > 0;": [Row.PARTS],
+    "out[where[i]] = 1;": [Row.PARTS],
+    "out[i] = in[where[i]];": [Row.GATHERS],
+    "atomicAdd(out + (i & 7), in[i]);": [Row.ATOMICS],
+    "wide[i] += 1;": [Row.DOUBLES],
+    "halves[i] = __hadd2(halves[i], halves[i + 1]);": [Row.HALVES],
+    "out[i] = in[i] * table[threadIdx.x & 63];": [Row.CONSTANTS],
+    "float a[64]; for (int j = 0; j < n; ++j) a[j] = in[j + i]; out[i] = a[n / 2];": [Row.LOCAL],
+    "float s = 0; for (int j = 0; j < where[i]; ++j) s = s * s + in[i]; out[i] = s;": [Row.UNEQUAL],
+    "while (((volatile int *)where)[0] < n) {} out[i] = 1;": [Row.CHAINS],
+}
+TREE = """
+    __shared__ float part[256];
+    part[threadIdx.x] = in[i];
+    for (int step = 128; step > 0; step /= 2) {
+        __syncthreads();
+        if (threadIdx.x < step) part[threadIdx.x] += part[threadIdx.x + step];
+    }
+    out[i] = part[0];
+"""
+SWAPS = """
+    __shared__ float sum;
+    atomicAdd(&sum, in[i]);
+    __syncthreads();
+    out[i] = sum;
+"""
+EVERY = [*BODIES, TREE, SWAPS]
+SOURCE = HEAD + "".join(
+    KERNEL.replace("NUMBER", str(number)).replace("BODY", body) for number, body in enumerate(EVERY)
+)
+
+
+def shown(body, *, grid=(64, 1, 1), block=(256, 1, 1), size=SHORT_BYTES):
+    code = kernel_of(SOURCE, f"k{EVERY.index(body)}").instructions
+    return rows_of(code, grid, block, size)
+
+
+@pytest.mark.parametrize(("body", "rows"), BODIES.items())
+def test_rows_that_code_shows(body, rows):
+    assert set(rows) <= set(shown(body))
+    others = {Row.HALVES, Row.DOUBLES, Row.LOCAL, Row.SHARED_SUMS, Row.SCANS, Row.ATOMICS}
+    assert not others & (set(shown(body)) - set(rows))
+
+
+def test_rows_of_shared_memory():
+    assert shown(TREE) == [Row.SCANS]
+    assert shown(SWAPS) == [Row.UNEQUAL, Row.SHARED_SUMS]  # swaps until one succeeds
+
+
+def test_sizes_decide_two_rows():
+    stream = "out[i] = 2 * in[i];"
+    assert shown(stream, size=SHORT_BYTES + 1) == []
+    assert shown(stream, grid=(128, 64, 1), block=(128, 1, 1)) == [Row.SMALL_BLOCKS]
+    assert Row.SMALL_BLOCKS not in shown(stream, grid=(128, 63, 1), block=(128, 1, 1))
+
+
+def launch(family, kernel, grid):
+    return {
+        "family": family,
+        "kernel": kernel,
+        "grid": [grid, 1, 1],
+        "block": [64, 1, 1],
+        "shared": 0,
+        "parameters": [],
+    }
+
+
+def test_rows_are_drawn_first_then_kernels(monkeypatch):
+    monkeypatch.setattr(draw, "LAUNCHES_OF_PART", 9)
+    launches = [
+        launch(f"f{family}", f"k{kernel}", grid)
+        for family in range(4)
+        for kernel in range(3)
+        for grid in (1, 2)
+    ]
+    rows = {(one["family"], one["kernel"]): [] for one in launches}
+    rows["f1", "k2"], rows["f3", "k0"] = [Row.GATHERS], [Row.SCANS, Row.GATHERS]
+    found = sorted(drawn_by_rows("fourth", launches, rows), key=lambda one: one["place"])
+    assert [one["place"] for one in found] == list(range(9))
+    assert {(one["family"], one["kernel"]) for one in found[:2]} == {("f1", "k2"), ("f3", "k0")}
+    assert max(Counter((one["family"], one["kernel"]) for one in found).values()) == 1
+    assert max(Counter(one["family"] for one in found).values()) <= draw.MOST_OF_FAMILY_IN_PART
+    assert Counter(one["l2"] for one in found) == {"warm": 2, "clean": 1, "dirty": 6}
+    assert {one["half"] for one in found} == {"fourth"}
+
+
+def test_dram_counts_where_it_is_the_busiest_unit(monkeypatch):
+    counters = [
+        {"DRAM": 61.0, "L2": 40.0},
+        {"DRAM": 59.0, "L2": 40.0},
+        {"DRAM": 80.0, "L2": 85.0},
+    ]
+    monkeypatch.setattr(predict, "measurements", lambda part: {"counters": counters})
+    assert predict.limited_by_dram("third").endswith("of 1 of 3")
+
+
+def test_the_list_has_what_was_asked_for():
+    third, halves = listed("third"), [one for half in HALVES for one in listed(half)]
+    assert len(third) >= 75
+    assert len({(one.family, one.symbol) for one in third}) >= 50
+    assert not {one.family for one in third} & {one.family for one in halves}
+    assert not {one.symbol for one in third} & {one.symbol for one in halves}
+    assert sum(one.l2 == "warm" for one in third) >= len(third) / 4
+    rows = Counter(row for one in third for row in one.rows)
+    assert {row for row in Row if rows[row] < 3} == {Row.SHARED_SUMS}
+
+
+def test_the_list_follows_from_its_order():
+    rows = sorted(recordings.read(list_of("third"))["launches"], key=lambda one: one["place"])
+    assert [one["place"] for one in rows] == list(range(len(rows)))
+    assert all(row in one["rows"] for row, one in zip(list(Row)[:8], rows, strict=False))
+
+
+def test_a_gap_is_subtracted_from_launches_behind_short_holds():
+    row = {"name": "k", "hold_ns": 2e5} | dict.fromkeys(TIMES, 9e-6)
+    gap = {"hold_ns": 2e5, "time_s": 2e-6}
+    assert [without_gap(row, gap)[key] for key in TIMES] == pytest.approx([7e-6] * len(TIMES))
+    assert without_gap(row, gap)["gap_s"] == 2e-6
+    assert without_gap(row, gap | {"hold_ns": 1e5}) == row
+    assert without_gap(row, {}) == row
+    failed = {"name": "k", "failed": "illegal"}
+    assert without_gap(failed, gap) == failed
