@@ -1,6 +1,7 @@
 """Parts of public launches that are drawn by the rows that machine code shows."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -96,6 +97,29 @@ def launch(family, kernel, grid):
         "shared": 0,
         "parameters": [],
     }
+
+
+def test_kernels_of_earlier_parts_are_not_drawn_again(monkeypatch, tmp_path):
+    """Neither one of the same name, nor one whose machine code an earlier part has."""
+    first, second = (kernel_of(SOURCE, f"k{number}") for number in (0, 1))
+    for number, kernel in enumerate((first, second)):
+        (tmp_path / f"{number}.cubin").write_bytes(kernel.image)
+    launches = [
+        launch(f"f{number}", f"k{number}", 64) | {"cubin": f"{number}.cubin"} for number in (0, 1)
+    ]
+
+    def drawn(earlier):
+        monkeypatch.setattr(draw, "before", lambda part: earlier)
+        return [one["kernel"] for one, _ in draw.with_rows("fourth", launches, tmp_path)]
+
+    listed_before = listed("first")[0]
+    assert drawn([listed_before]) == ["k0", "k1"]  # whose machine code is not there
+    same_name = replace(listed_before, symbol="k1")
+    assert drawn([same_name]) == ["k0"]
+    other_name = replace(listed_before, symbol="k2", cubin="0.cubin")
+    assert drawn([other_name]) == ["k0", "k1"]
+    monkeypatch.setattr(draw, "_text_of", lambda kernel: "the same")
+    assert drawn([other_name]) == []
 
 
 def test_rows_are_drawn_first_then_kernels(monkeypatch):

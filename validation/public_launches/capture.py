@@ -6,8 +6,8 @@ FOLDER holds `HeCBench`, `polybenchGpu` and `cuda-samples` at the commits of `RE
 unpacked. Programs are taken in the order that a seed shuffles, compiled with nvcc and run with
 `recording_runtime.cpp` in place of the CUDA runtime, with the arguments of their own `make run`,
 and with sizes eight times smaller. `--part` takes programs for a later part, which no part before
-it has. A second run goes on where the first one ended. `captured.jsonl` gets a line per launch, or the reason
-why a program or launch is left out, and `cubins` the machine code.
+it has. A second run goes on where the first one ended. `captured.jsonl` gets a line per launch, or
+the reason why a program or launch is left out, and `cubins` the machine code.
 
     python -m validation.public_launches.capture FOLDER --listed [--part first]
 

@@ -10,9 +10,10 @@ one.
 
 A later part has no kernel or machine code twice, and no program, kernel or machine code of a part
 before it. First each row that machine code shows (`shown_rows`) gets up to LEAST_OF_ROW kernels, in
-turns and in the order of the part's seed, of the programs that were drawn from least; then all other kernels get a launch, then
-a second one. If more than DRAM_SHARE of its launches have DRAM as the measured limiter, those of
-them that were drawn last are dropped; `place` says when a launch was drawn.
+turns and in the order of the part's seed, of the programs that were drawn from least; then all
+other kernels get a launch, then a second one. If more than DRAM_SHARE of its launches have DRAM as
+the measured limiter, those of them that were drawn last are dropped; `place` says when a launch was
+drawn.
 
 A launch that takes less than 5 µs when it is measured is dropped: that is a rule of the list. Any
 other that is dropped is named with the reason.
@@ -132,20 +133,28 @@ def _named(
 def with_rows(
     part: Part, launches: Sequence[dict[str, Any]], cubins: Path
 ) -> Iterator[tuple[dict[str, Any], list[Row]]]:
-    """Launches of kernels that are new, by name and code, with the rows that they show."""
-    known = {one.symbol for one in before(part)}
-    codes: dict[str, Key] = {}
+    """Launches of kernels that are new, by name and code, with the rows that they show.
+
+    Earlier parts are compared by the machine code of them that is in `cubins`.
+    """
+    earlier = before(part)
+    known = {one.symbol for one in earlier}
+    there = [one for one in earlier if (cubins / one.cubin).exists()]
+    codes: dict[str, Key] = {_text_of(one.code(cubins)): (one.family, one.symbol) for one in there}
     for one in launches:
         if one["kernel"] in known:
             continue
-        code = Kernel.from_image((cubins / one["cubin"]).read_bytes(), one["kernel"]).instructions
-        text = "\n".join(instruction.text for instruction in code)
+        kernel = Kernel.from_image((cubins / one["cubin"]).read_bytes(), one["kernel"])
         key = one["family"], one["kernel"]
-        if codes.setdefault(text, key) != key:
+        if codes.setdefault(_text_of(kernel), key) != key:
             continue
         arrays = [rule["array"] for rule in one["parameters"] if "array" in rule]
         size = sum(rule["count"] * LENGTHS[rule["type"]] for rule in arrays)
-        yield one, rows_of(code, one["grid"], one["block"], size)
+        yield one, rows_of(kernel.instructions, one["grid"], one["block"], size)
+
+
+def _text_of(kernel: Kernel) -> str:
+    return "\n".join(one.text for one in kernel.instructions)
 
 
 def _shape(one: dict[str, Any]) -> tuple[Any, ...]:

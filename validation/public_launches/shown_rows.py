@@ -1,9 +1,9 @@
 """Rows of the table of mechanisms that the machine code of a launch shows, before any is executed.
 
-The third part is drawn by them, so that it has launches of each row. Rows that only an execution
-shows (rows that are read again, bank conflicts, misaligned loads) are not among them. A register
-holds a loaded value if a load of global memory wrote it, or an instruction that reads such a
-register, in the order of addresses. The code is read twice, as loops hand values on.
+The parts after the halves are drawn by them, so that they have launches of each row. Rows that only
+an execution shows (rows that are read again, bank conflicts, misaligned loads) are not among them.
+A register holds a loaded value if a load of global memory wrote it, or an instruction that reads
+such a register, in the order of addresses. The code is read twice, as loops hand values on.
 """
 
 from __future__ import annotations
