@@ -10,8 +10,9 @@ development launches that intervals came from at that time (`analysis/comparison
 of the commit of --like). The model is another one each time, so intervals of a part come from the
 development launches of its own model. A launch needs the width of its interval times a factor:
 its error, over the end on its side. The factor of a part is the one that four fifths of its
-launches need. HELD_OUT is the one of all public launches. The tables say how often intervals hold
-with the factor of other parts. `--record` adds a part, or takes its place; without --like its
+launches need. HELD_OUT is the one of the newest part of the public launches, which the newest of
+the models predicted. The tables say how often intervals hold with the factor of the newest other
+part. `--record` adds a part, or takes its place; without --like its
 launches are compared with those that ship. `--write` writes HELD_OUT, and
 PAIR_SHARE, which comes from pairs of launches of one program.
 """
@@ -39,15 +40,15 @@ from analysis.comparison.like_launches import COLUMNS, LAUNCHES
 from analysis.l2_state import L2State
 from benchmarks.intervals import TABLE, WithInterval, known_of, quarters, with_interval, written
 from validation import ROOT, recordings
+from validation.public_launches.listed import PARTS
 
 LOOKS = ROOT / "validation" / "public_launches" / "recorded" / "looks.json"
-PUBLIC = ("second", "third")  # parts of public launches: HELD_OUT comes from these
 LEAST_OF_LIMITER = 7  # launches
 _TABLES = ("COLUMNS", "LAUNCHES")
 
 
 _SIZE, _MARGIN = 360, 48
-_COLORS = ("steelblue", "darkorange", "seagreen")
+_COLORS = ("steelblue", "darkorange", "seagreen", "firebrick")
 _FIGURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}"
  font-family="sans-serif" font-size="11">
 <rect width="{size}" height="{size}" fill="white"/>
@@ -160,23 +161,32 @@ def looks() -> dict[str, Look]:
     return found
 
 
+def public(found: Mapping[str, Look]) -> list[str]:
+    """The recorded parts of the public launches, the newest one last."""
+    return [part for part in PARTS if part in found]
+
+
 def held_out_factor(found: Mapping[str, Look]) -> float:
-    """HELD_OUT: the factor of the public launches."""
-    return round(factor_of([x for part in PUBLIC for x in found[part].needed()]), 2)
+    """HELD_OUT: the factor of the newest part of the public launches."""
+    return round(factor_of(found[public(found)[-1]].needed()), 2)
+
+
+def source_of(found: Mapping[str, Look], part: str) -> str:
+    """The part whose factor tests a part: the newest other one of the public launches."""
+    return [one for one in public(found) if one != part][-1]
 
 
 def pair_share(found: Mapping[str, Look]) -> float:
     """PAIR_SHARE: what pairs of public launches need, in the part that needs more."""
     factor = held_out_factor(found)
-    return round(max(factor_of(found[part].needed_of_pairs(factor)) for part in PUBLIC), 2)
+    return round(max(factor_of(found[part].needed_of_pairs(factor)) for part in public(found)), 2)
 
 
 def crossed(found: Mapping[str, Look]) -> Iterator[tuple[str, str, list[WithInterval]]]:
-    """Each part with the factor of others: where it is from, the part, its launches."""
+    """Each part with the factor of another: where it is from, the part, its launches."""
     for part, look in found.items():
-        others = [one for one in PUBLIC if one != part]
-        factor = factor_of([x for one in others for x in found[one].needed()])
-        yield " and ".join(others), part, look.scaled(factor)
+        source = source_of(found, part)
+        yield source, part, look.scaled(factor_of(found[source].needed()))
 
 
 def report(found: Mapping[str, Look]) -> Iterator[str]:
@@ -189,7 +199,7 @@ def report(found: Mapping[str, Look]) -> Iterator[str]:
             f"width {median(one.half_width for one in own):.1%}; they need "
             f"{factor_of(look.needed()):.2f} times the width"
         )
-    yield f"all public launches: {held_out_factor(found):.2f}"
+    yield f"HELD_OUT, of the {public(found)[-1]} part: {held_out_factor(found):.2f}"
     for source, part, rows in crossed(found):
         narrow, wide = quarters(rows)
         yield (
@@ -206,7 +216,7 @@ def report(found: Mapping[str, Look]) -> Iterator[str]:
             for limiter, holds in sorted(by_limiter.items(), key=lambda item: -len(item[1]))
             if len(holds) >= LEAST_OF_LIMITER
         )
-    yield f"public launches, with the factor of the other part: {covered(found):.0%}"
+    yield f"public launches, with the factor of another part: {covered(found):.0%}"
     share = pair_share(found)
     yield f"changes between launches of one program: {share:.2f} of the width of independent errors"
     for part, look in found.items():
@@ -218,8 +228,8 @@ def report(found: Mapping[str, Look]) -> Iterator[str]:
 
 
 def covered(found: Mapping[str, Look]) -> float:
-    """COVERED: share of the public launches in intervals with the factor of the other parts."""
-    of_parts = [rows for _, part, rows in crossed(found) if part in PUBLIC]
+    """COVERED: share of the public launches in intervals with the factor of another part."""
+    of_parts = [rows for _, part, rows in crossed(found) if part in PARTS]
     return fmean(one.holds for rows in of_parts for one in rows)
 
 
@@ -251,12 +261,11 @@ def record(part: str, path: Path, name: str, model: str, like: str | None) -> No
 def calibration(found: Mapping[str, Look]) -> dict[str, list[tuple[float, float]]]:
     """For each part, the chances that intervals state, and the shares that they hold for.
 
-    The factor is that of the other public parts, which comes from intervals of COVERS.
+    The factor is that of `source_of`, which comes from intervals of COVERS.
     """
     curves = {}
     for part, look in found.items():
-        others = [one for one in PUBLIC if one != part]
-        factor = factor_of([x for one in others for x in found[one].needed()])
+        factor = factor_of(found[source_of(found, part)].needed())
         curves[f"{part} ({len(look.launches)})"] = [
             (chance, fmean(one.holds for one in look.scaled(factor, chance)))
             for chance in (k / 20 for k in range(2, 20))

@@ -11,7 +11,6 @@ from analysis.timing.predicted import Resource
 from benchmarks import held_out_widths
 from benchmarks.held_out_widths import (
     LOOKS,
-    PUBLIC,
     Look,
     calibration,
     covered,
@@ -21,6 +20,8 @@ from benchmarks.held_out_widths import (
     held_out_factor,
     looks,
     pair_share,
+    public,
+    source_of,
 )
 from benchmarks.intervals import WithInterval, known_of, quarters, written
 from validation import ROOT, recordings
@@ -72,6 +73,21 @@ def test_a_launch_needs_its_error_over_the_end_on_its_side():
     assert [x.holds for x in one.scaled(min(one.needed()) * 0.999)] == [False, False]
 
 
+def test_the_factor_is_that_of_the_newest_part():
+    """A test of the newest part takes the factor of the one before."""
+    found = {
+        "second": look([0.3, -0.3], ["a", "b"]),
+        "third": look([0.2, -0.2], ["a", "b"]),
+        "final": look([0.9, -0.9], ["a", "b"]),
+    }
+    assert public(found) == ["second", "third"]
+    assert held_out_factor(found) == round(factor_of(found["third"].needed()), 2)
+    assert [source_of(found, part) for part in found] == ["third", "second", "third"]
+    found["fourth"] = look([0.1, -0.1], ["a", "b"])
+    assert held_out_factor(found) == round(factor_of(found["fourth"].needed()), 2)
+    assert [source_of(found, part) for part in found] == ["fourth", "fourth", "fourth", "third"]
+
+
 def test_pairs_are_of_one_program():
     one = look([0.03, 0.05, 0.3], ["a", "a", "b"])
     (needed,) = one.needed_of_pairs(1.0)
@@ -95,17 +111,18 @@ def test_what_ships_comes_from_the_record():
     assert written(measured_launches(COLUMNS, LAUNCHES), HELD_OUT, PAIR_SHARE) == table
 
 
-def test_the_record_has_the_first_predictions_of_the_third_part():
-    known = list(known_of(FOLDER / "third_predicted.json", "third"))
-    (row,) = (one for one in recordings.read(LOOKS)["looks"] if one["part"] == "third")
+@pytest.mark.parametrize("part", public(FOUND)[1:])
+def test_the_record_has_the_first_predictions_of_a_part(part):
+    known = list(known_of(FOLDER / f"{part}_predicted.json", part))
+    (row,) = (one for one in recordings.read(LOOKS)["looks"] if one["part"] == part)
     assert [one["label"] for one in row["launches"]] == [one.label for one in known]
-    errors = [one.error for one in FOUND["third"].launches]
+    errors = [one.error for one in FOUND[part].launches]
     assert errors == pytest.approx([one.launch.error for one in known], abs=6e-4)
 
 
 def test_no_launch_of_a_part_is_among_those_that_it_is_compared_with():
     """The development launches of the model that looked first have other errors or features."""
-    for part in PUBLIC:
+    for part in public(FOUND):
         there = {
             (int(limiter), int(state), *map(float, busy), round(float(error), 3))
             for limiter, state, busy, error in zip(
@@ -155,7 +172,7 @@ def test_words_have_the_share_that_held():
     assert f"it contained the measured time of {share}% of the public launches" in README
     (interval,) = (one for one in words_of_results.ENTRIES if one.word == "interval")
     assert f"{share} of 100 were inside" in " ".join(interval.sentences)
-    assert f"{share}% of {sum(len(FOUND[x].launches) for x in PUBLIC)}" in TRUST
+    assert f"{share}% of {sum(len(FOUND[x].launches) for x in public(FOUND))}" in TRUST
     assert f"HELD_OUT`, {HELD_OUT:.2f}" in VALIDATION
     assert f"PAIR_SHARE`, {PAIR_SHARE:.2f}" in VALIDATION
 
