@@ -26,6 +26,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import Any
@@ -226,35 +227,66 @@ def measured_s(cell: Cell) -> float | None:
     return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class Errors:
+    """Launches of SHORTEST_S and more, and how far off their predictions are."""
+
+    timed: list[Cell]
+    known: list[Cell]  #: of `timed`, those with a prediction
+    shorter: int
+    not_measured: int
+
+    @classmethod
+    def of(cls, found: Sequence[Cell]) -> Errors:
+        timed = [cell for cell in found if (measured_s(cell) or 0) >= SHORTEST_S]
+        shorter = sum(0 < (measured_s(cell) or 0) < SHORTEST_S for cell in found)
+        return cls(
+            timed=timed,
+            known=[cell for cell in timed if "predicted_s" in cell],
+            shorter=shorter,
+            not_measured=len(found) - len(timed) - shorter,
+        )
+
+    @property
+    def without_time(self) -> int:
+        return len(self.timed) - len(self.known)
+
+    @property
+    def each(self) -> list[float]:
+        return [error_of(cell) for cell in self.timed]
+
+    @property
+    def highest_tenth(self) -> float:
+        """The 90th percentile."""
+        return quantiles(self.each, n=10, method="inclusive")[-1]
+
+    @property
+    def off(self) -> int:
+        return sum(factor_of(cell) > FACTOR for cell in self.timed)
+
+
 def tables(found: Sequence[Cell]) -> Iterator[str]:
     """Errors of all launches, by family and by limiter, the worst, and ten at random."""
-    timed = [cell for cell in found if (measured_s(cell) or 0) >= SHORTEST_S]
-    short = [cell for cell in found if 0 < (measured_s(cell) or 0) < SHORTEST_S]
-    known = [cell for cell in timed if "predicted_s" in cell]
-    errors = [_error(cell) for cell in timed]
-    off = [cell for cell in timed if _factor(cell) > FACTOR]
+    errors = Errors.of(found)
+    timed, known = errors.timed, errors.known
     yield (
-        f"{len(timed)} launches of 5 µs and more ({len(short)} shorter, "
-        f"{len(found) - len(timed) - len(short)} not measured, {len(timed) - len(known)} without a "
-        f"time): mean error {fmean(errors):.1%}, median {median(errors):.1%}, 90th percentile "
-        f"{quantiles(errors, n=10, method='inclusive')[-1]:.1%}, {len(off)} off by more than "
-        f"{FACTOR}"
+        f"{len(timed)} launches of 5 µs and more ({errors.shorter} shorter, "
+        f"{errors.not_measured} not measured, {errors.without_time} without a time): mean error "
+        f"{fmean(errors.each):.1%}, median {median(errors.each):.1%}, 90th percentile "
+        f"{errors.highest_tenth:.1%}, {errors.off} off by more than {FACTOR}"
     )
-    with_interval = [cell for cell in known if cell.get("interval_s")]
-    if with_interval:
-        held = fmean(one[0] <= measured <= one[1] for one, measured in _intervals(with_interval))
-        widths = [
-            (one[1] - one[0]) / 2 / cell["predicted_s"]
-            for (one, _), cell in zip(_intervals(with_interval), with_interval, strict=True)
-        ]
-        yield f"in the 80% interval: {held:.0%}; half width {median(widths):.1%} (median)"
+    if any(cell.get("interval_s") for cell in known):
+        yield (
+            f"in the 80% interval: {share_held(known):.0%}; half width {half_width(known):.1%} "
+            "(median)"
+        )
     between = sum((measured_s(cell) or 0) <= SHORT_S for cell in timed)
     of_dram = sum(cell["limiter"] == "DRAM" for cell in known)
     yield f"5 to 30 µs: {between}; limited by DRAM in the model: {of_dram}"
     for title, key in (("limiter", "limiter"), ("L2", "l2"), ("row", "rows"), ("family", "family")):
         yield from _grouped(known, title, key)
     yield f"{'the worst':52}{'predicted':>10}{'measured':>10}  ratio  limiter"
-    for cell in sorted(timed, key=_factor, reverse=True)[: 3 * SHOWN]:
+    for cell in sorted(timed, key=factor_of, reverse=True)[: 3 * SHOWN]:
         yield _line(cell)
     yield "ten at random"
     for cell in random.Random(SEED).sample(known, min(SHOWN, len(known))):
@@ -329,30 +361,53 @@ def _shows(row: Mapping[str, float], cause: Effect) -> bool:
     return bool(WAITS_OF.get(cause, frozenset()) & set(_waits(row)))
 
 
-def _intervals(known: Sequence[Cell]) -> list[tuple[tuple[float, float], float]]:
-    return [(cell["interval_s"], measured_s(cell) or 0.0) for cell in known]
+def share_held(known: Sequence[Cell]) -> float:
+    """Share of the launches with an interval whose measured time is in it."""
+    return fmean(
+        cell["interval_s"][0] <= (measured_s(cell) or 0.0) <= cell["interval_s"][1]
+        for cell in known
+        if cell.get("interval_s")
+    )
+
+
+def half_width(known: Sequence[Cell]) -> float:
+    """Median half width of the intervals, relative to the predicted times."""
+    return median(
+        (cell["interval_s"][1] - cell["interval_s"][0]) / 2 / cell["predicted_s"]
+        for cell in known
+        if cell.get("interval_s")
+    )
 
 
 def _grouped(known: Sequence[Cell], title: str, key: str) -> Iterator[str]:
+    groups = grouped(known, key)
+    if groups:
+        yield f"{title:26}launches  mean error  median predicted / measured"
+    for name, of in groups.items():
+        yield f"{name:26}{len(of):8}{fmean(map(error_of, of)):12.1%}{median_ratio(of):10.2f}"
+
+
+def grouped(known: Sequence[Cell], key: str) -> dict[str, list[Cell]]:
+    """Launches by a feature, of which one may have several; the largest groups first."""
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in known:
         of = cell.get(key, ())
         for name in [of] if isinstance(of, str) else of:
             groups[name].append(cell)
-    if not groups:
-        return
-    yield f"{title:26}launches  mean error  median predicted / measured"
-    for name, of in sorted(groups.items(), key=lambda item: -len(item[1])):
-        ratios = median(cell["predicted_s"] / (measured_s(cell) or 1) for cell in of)
-        yield f"{name:26}{len(of):8}{fmean(map(_error, of)):12.1%}{ratios:10.2f}"
+    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-def _error(cell: Cell) -> float:
+def median_ratio(known: Sequence[Cell]) -> float:
+    """Median of predicted over measured times."""
+    return median(cell["predicted_s"] / (measured_s(cell) or 1) for cell in known)
+
+
+def error_of(cell: Cell) -> float:
     seen = measured_s(cell)
     return abs(cell["predicted_s"] / seen - 1) if seen and "predicted_s" in cell else MISSING
 
 
-def _factor(cell: Cell) -> float:
+def factor_of(cell: Cell) -> float:
     seen = measured_s(cell)
     if not seen or "predicted_s" not in cell:
         return FACTOR
