@@ -10,8 +10,9 @@ from validation import recordings
 from validation.public_launches import draw, predict
 from validation.public_launches.draw import drawn_by_rows
 from validation.public_launches.listed import (
-    HALVES,
+    SEEDS,
     TIMES,
+    before,
     list_of,
     listed,
     without_gap,
@@ -151,19 +152,21 @@ def test_dram_counts_where_it_is_the_busiest_unit(monkeypatch):
     assert predict.limited_by_dram("third").endswith("of 1 of 3")
 
 
-def test_the_list_has_what_was_asked_for():
-    third, halves = listed("third"), [one for half in HALVES for one in listed(half)]
-    assert len(third) >= 75
-    assert len({(one.family, one.symbol) for one in third}) >= 50
-    assert not {one.family for one in third} & {one.family for one in halves}
-    assert not {one.symbol for one in third} & {one.symbol for one in halves}
-    assert sum(one.l2 == "warm" for one in third) >= len(third) / 4
-    rows = Counter(row for one in third for row in one.rows)
-    assert {row for row in Row if rows[row] < 3} == {Row.SHARED_SUMS}
+@pytest.mark.parametrize(("part", "rare"), [("third", {Row.SHARED_SUMS}), ("fourth", set())])
+def test_the_list_has_what_was_asked_for(part, rare):
+    found, earlier = listed(part), before(part)
+    assert len(found) == draw.LAUNCHES_OF_PART
+    assert len({(one.family, one.symbol) for one in found}) >= 100
+    assert not {one.family for one in found} & {one.family for one in earlier}
+    assert not {one.symbol for one in found} & {one.symbol for one in earlier}
+    assert sum(one.l2 == "warm" for one in found) >= len(found) / 4
+    rows = Counter(row for one in found for row in one.rows)
+    assert {row for row in Row if rows[row] < 3} == rare
 
 
-def test_the_list_follows_from_its_order():
-    rows = sorted(recordings.read(list_of("third"))["launches"], key=lambda one: one["place"])
+@pytest.mark.parametrize("part", SEEDS)
+def test_the_list_follows_from_its_order(part):
+    rows = sorted(recordings.read(list_of(part))["launches"], key=lambda one: one["place"])
     assert [one["place"] for one in rows] == list(range(len(rows)))
     assert all(row in one["rows"] for row, one in zip(list(Row)[:8], rows, strict=False))
 
