@@ -372,11 +372,12 @@ def share_held(known: Sequence[Cell]) -> float:
 
 def half_width(known: Sequence[Cell]) -> float:
     """Median half width of the intervals, relative to the predicted times."""
-    return median(
+    widths: list[float] = [
         (cell["interval_s"][1] - cell["interval_s"][0]) / 2 / cell["predicted_s"]
         for cell in known
         if cell.get("interval_s")
-    )
+    ]
+    return median(widths)
 
 
 def _grouped(known: Sequence[Cell], title: str, key: str) -> Iterator[str]:
@@ -399,7 +400,8 @@ def grouped(known: Sequence[Cell], key: str) -> dict[str, list[Cell]]:
 
 def median_ratio(known: Sequence[Cell]) -> float:
     """Median of predicted over measured times."""
-    return median(cell["predicted_s"] / (measured_s(cell) or 1) for cell in known)
+    ratios: list[float] = [cell["predicted_s"] / (measured_s(cell) or 1) for cell in known]
+    return median(ratios)
 
 
 def error_of(cell: Cell) -> float:
