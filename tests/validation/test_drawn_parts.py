@@ -8,11 +8,13 @@ import pytest
 from tests.cubins import kernel_of
 from validation import recordings
 from validation.public_launches import draw, predict
+from validation.public_launches import listed as listed_launches
 from validation.public_launches.draw import drawn_by_rows
 from validation.public_launches.listed import (
     SEEDS,
     TIMES,
     before,
+    gap_of,
     list_of,
     listed,
     without_gap,
@@ -169,6 +171,17 @@ def test_the_list_follows_from_its_order(part):
     rows = sorted(recordings.read(list_of(part))["launches"], key=lambda one: one["place"])
     assert [one["place"] for one in rows] == list(range(len(rows)))
     assert all(row in one["rows"] for row, one in zip(list(Row)[:8], rows, strict=False))
+
+
+@pytest.mark.parametrize(("longer_s", "gap_s"), [(2e-6, 2e-6), (-5e-8, 0.0)])
+def test_a_gap_is_what_short_launches_take_longer(monkeypatch, longer_s, gap_s):
+    recorded = [{"name": name} | dict.fromkeys(TIMES, 9e-6) for name in "abc"]
+    recorded[2] |= dict.fromkeys(TIMES, 1.0)  # a long one, which shows no gap
+    monkeypatch.setattr(listed_launches, "measurements", lambda part: {"times": recorded})
+    beside = [
+        row | {"hold_ns": 100} | dict.fromkeys(TIMES, row["warm_s"] + longer_s) for row in recorded
+    ]
+    assert gap_of(beside) == {"hold_ns": 100, "time_s": gap_s}
 
 
 def test_a_gap_is_subtracted_from_launches_behind_short_holds():

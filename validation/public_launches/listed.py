@@ -131,7 +131,8 @@ def without_gap(row: dict[str, Any], gap: Mapping[str, float]) -> dict[str, Any]
 def gap_of(beside: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The gap of a machine: how much longer short launches of the first half took there.
 
-    It is the median over the launches and states of L2, against what is recorded of the first half.
+    It is the median over the launches and states of L2, against what is recorded of the first half,
+    and zero where they took no longer.
     """
     recorded = {row["name"]: row for row in measurements("first")["times"]}
     pairs = [
@@ -140,7 +141,10 @@ def gap_of(beside: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         for state in L2State
     ]
     longer_s = median(now_s - then_s for now_s, then_s in pairs if then_s < SHORT_S)
-    return {"hold_ns": max(row["hold_ns"] for row in beside), "time_s": round(longer_s, 9)}
+    return {
+        "hold_ns": max(row["hold_ns"] for row in beside),
+        "time_s": max(0.0, round(longer_s, 9)),
+    }
 
 
 def measurements(part: Part) -> dict[str, Any]:

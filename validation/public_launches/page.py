@@ -41,22 +41,22 @@ GROUPS = {"limiter": "limiter", "l2": "L2", "rows": "row of the table of mechani
 def page(part: Part, found: Sequence[Cell]) -> Iterator[str]:
     """The tables, a line each."""
     gap_s = measurements(part)["gap"]["time_s"]
-    timed = list(map(as_timed, found))
+    looks = {"as timed": list(map(as_timed, found))}
+    if gap_s:
+        looks = {f"less {gap_s * 1e6:.3f} µs": found} | looks
     yield from _table(
         "times | launches | shorter than 5 µs | without a time | mean error | median | "
         "90th percentile | off by more than 1.6 | in their interval | half width",
-        [_errors(f"less {gap_s * 1e6:.3f} µs", found), _errors("as timed", timed)],
+        [_errors(title, of) for title, of in looks.items()],
     )
-    known, known_as_timed = Errors.of(found).known, Errors.of(timed).known
+    known, *also = (Errors.of(of).known for of in looks.values())
     for key, title in GROUPS.items():
-        also = grouped(known_as_timed, key)
+        groups = grouped(known, key)
+        columns = [groups, *(grouped(of, key) for of in also)]
+        heads = ["launches | mean error | predicted / measured | in their interval"] * len(columns)
         yield from _table(
-            f"{title} | launches | mean error | predicted / measured | in their interval | "
-            "as timed: launches | mean error | predicted / measured | in their interval",
-            [
-                f"{name} | {_group(of)} | {_group(also[name])}"
-                for name, of in grouped(known, key).items()
-            ],
+            f"{title} | {' | as timed: '.join(heads)}",
+            [" | ".join([name, *(_group(of[name]) for of in columns)]) for name in groups],
         )
     errors = {
         f"`{name}` ({len(of)})" if len(of) > 1 else f"`{name}`": fmean(map(error_of, of))
