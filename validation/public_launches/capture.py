@@ -352,7 +352,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--programs", type=int, default=0, help="how many of the order")
     parser.add_argument("--listed", action="store_true", help="only the machine code of the list")
-    parser.add_argument("--part", choices=PARTS, help="for which programs are taken, or of a list")
+    parser.add_argument("--part", choices=PARTS, help="to take programs for, or to compile")
     parser.add_argument("--repository", choices=REPOSITORIES, help="only programs of this one")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit-s", type=float, default=3600.0, help="of all of them")
