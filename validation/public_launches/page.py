@@ -41,7 +41,7 @@ GROUPS = {"limiter": "limiter", "l2": "L2", "rows": "row of the table of mechani
 def page(part: Part, found: Sequence[Cell]) -> Iterator[str]:
     """The tables, a line each."""
     gap_s = measurements(part)["gap"]["time_s"]
-    looks = {"as timed": list(map(as_timed, found))}
+    looks: dict[str, Sequence[Cell]] = {"as timed": list(map(as_timed, found))}
     if gap_s:
         looks = {f"less {gap_s * 1e6:.3f} µs": found} | looks
     yield from _table(
