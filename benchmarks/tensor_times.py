@@ -38,7 +38,7 @@ from toolkit.gpu.launch import placed
 from toolkit.launch.launch import buffers_of
 from toolkit.store.user_files import write_atomically
 from validation import recordings
-from validation.timing.public_tensor.launches import CODE
+from validation.timing.public_tensor.launch import CODE
 from validation.timing.public_tensor.launches import launches as public_launches
 from validation.timing.tensor_launches import CUBINS, LAUNCHES, Arguments, TensorLaunch
 

@@ -27,8 +27,10 @@ from types import ModuleType
 from typing import Any
 
 from validation import recordings
-from validation.timing.public_tensor.launches import CODE, Listing, Operand, is_constant
+from validation.timing.public_tensor.launch import CODE
+from validation.timing.public_tensor.operands import Operand
 from validation.timing.public_tensor.sources import CUDA, TRITON, CudaSource, TritonSource
+from validation.timing.public_tensor.triton_launches import calls, is_constant
 
 HEADERS = Path(__file__).with_name("headers")
 OPTIONS = ("-cubin", "-arch=sm_90a", "-O3", "-std=c++17", "--expt-relaxed-constexpr")
@@ -216,12 +218,12 @@ def build(folder: Path, only: str) -> Iterator[tuple[str, bytes, dict[str, Any]]
     for name, one in CUDA.items():
         if re.search(only, name):
             yield name, of_cuda(folder, one), {}
-    calls: dict[str, Mapping[str, Any]] = {}
-    for launch, call in Listing(Path()).calls():
-        calls.setdefault(launch.image, call)
+    first: dict[str, Mapping[str, Any]] = {}
+    for call in calls():
+        first.setdefault(call.kernel, call.arguments)
     for name, of in TRITON.items():
         if re.search(only, name):
-            yield name, *of_triton(folder, name, of, calls[name])
+            yield name, *of_triton(folder, name, of, first[name])
 
 
 def main() -> None:
