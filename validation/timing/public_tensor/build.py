@@ -56,15 +56,8 @@ def of_cuda(folder: Path, one: CudaSource) -> bytes:
         source, image = Path(place) / "kernel.cu", Path(place) / "kernel.cubin"
         source.write_text(f'{one.before}\n#include "{one.file}"\n{one.after}')
         within = (HEADERS, root, (root / one.file).parent, *(root / name for name in one.includes))
-        command = [
-            "nvcc",
-            *OPTIONS,
-            *one.options,
-            *(f"-I{path}" for path in within),
-            "-o",
-            image,
-            source,
-        ]
+        folders = [f"-I{path}" for path in within]
+        command = ["nvcc", *OPTIONS, *one.options, *folders, "-o", str(image), str(source)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return image.read_bytes()
 

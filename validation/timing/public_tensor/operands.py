@@ -133,13 +133,11 @@ def attention(
 
     def numbers(arguments: Arguments) -> Expected:
         of = [content_of(one, kind).reshape(heads, length, head) for one in arguments[q : q + 3]]
-        return [
-            (
-                start * head + of_head * length * head,
-                attended(*(x[of_head] for x in of), start, is_causal),
-            )
-            for of_head, start in ((0, 0), (heads - 1, length - EDGE))
-        ]
+        found = []
+        for at, start in ((0, 0), (heads - 1, length - EDGE)):
+            rows = attended(of[0][at], of[1][at], of[2][at], start, is_causal)
+            found.append(((at * length + start) * head, rows))
+        return found
 
     return numbers
 

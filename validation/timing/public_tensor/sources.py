@@ -141,7 +141,7 @@ CUDA: Mapping[str, CudaSource] = {
             file=f"Samples/3_CUDA_Features/{kind}TensorCoreGemm/{kind}TensorCoreGemm.cu",
             includes=("Common",),
         )
-        for kind in ("bf16", "cuda", "dmma", "imma", "tf32")
+        for kind in ("cuda", "dmma", "imma", "tf32")
     },
     "swizzle_x4": CudaSource(
         repository="LeetCUDA",
