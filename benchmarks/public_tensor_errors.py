@@ -18,7 +18,7 @@ import json
 import lzma
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -112,22 +112,22 @@ def is_off(cell: Cell) -> bool:
     return not 1 / FACTOR <= ratio <= FACTOR
 
 
-def _groups() -> Iterator[tuple[str, Callable[[Cell], bool]]]:
+def _groups(cells: Sequence[Cell]) -> Iterator[tuple[str, Sequence[Cell]]]:
     for family in FAMILIES:
-        yield family, lambda cell, family=family: cell["family"] == family
-    yield "by mma.sync", lambda cell: cell["by"] == "mma.sync"
-    yield "by wgmma", lambda cell: cell["by"] == "wgmma"
-    yield "below 50 µs", lambda cell: cell["measured_s"] < SHORT_S
-    yield "all", lambda cell: True
+        yield family, [cell for cell in cells if cell["family"] == family]
+    for product in ("mma.sync", "wgmma"):
+        yield f"by {product}", [cell for cell in cells if cell["by"] == product]
+    yield "below 50 µs", [cell for cell in cells if cell["measured_s"] < SHORT_S]
+    yield "all", cells
 
 
 def table(cells: Iterable[Cell]) -> Iterator[str]:
     """Errors by family, by kind of product, of short launches and of all, as lines of Markdown."""
-    yield "| launches | number | mean | median | predicted / measured | mean at the recorded clock |"
+    yield (
+        "| launches | number | mean | median | predicted / measured | mean at the recorded clock |"
+    )
     yield "|---|---|---|---|---|---|"
-    every = list(cells)
-    for name, belongs in _groups():
-        group = [cell for cell in every if belongs(cell)]
+    for name, group in _groups([*cells]):
         if not group:
             continue
         errors = [error(cell) for cell in group]
