@@ -3,7 +3,7 @@
     python -m benchmarks.public_tensor_errors CUBINS --screen
     python -m benchmarks.public_tensor_errors CUBINS --blind blind.json --processes 32
     python -m benchmarks.public_tensor_errors --join blind.json
-    python -m benchmarks.public_tensor_errors --table        # of docs/tensor_cores.md
+    python -m benchmarks.public_tensor_errors --table        # of docs/validation.md
 
 CUBINS is the folder that `validation.timing.public_tensor.build` filled. `--screen` says which
 launches have no prediction, and why, but no time. `--blind` writes predictions alone, at the clock
