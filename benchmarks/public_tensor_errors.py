@@ -50,7 +50,7 @@ def predicted(cubins: Path, label: str, clock_hz: float | None = None) -> Predic
 
 
 def screened(cubins: Path, processes: int) -> Iterator[str]:
-    """A line for each launch: whether it has a predicted time, but not which."""
+    """A line for each launch: if it has a predicted time, but not which."""
     labels = [one.label for one in launches(cubins)]
     with ProcessPoolExecutor(processes) as pool:
         found = pool.map(partial(predicted, cubins), labels)
@@ -105,7 +105,7 @@ def error(cell: Cell, time: str = "predicted_s") -> float:
 
 
 def is_off(cell: Cell) -> bool:
-    """Whether a predicted time is off by more than FACTOR, or missing."""
+    """True if a predicted time is off by more than FACTOR, or missing."""
     if cell["predicted_s"] is None:
         return True
     ratio = cell["predicted_s"] / cell["measured_s"]

@@ -1,4 +1,4 @@
-"""Where the kernels come from: repositories, commits, files, and how each file is compiled.
+"""Sources of the kernels: repositories, commits, files, and how each file is compiled.
 
 Nothing of these repositories is kept here. A file of CUDA C++ is compiled as it stands, or included
 by a few lines that name what it expects of its program (`before`) and the instances of its

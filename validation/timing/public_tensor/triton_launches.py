@@ -440,7 +440,7 @@ def _named(
 
 
 def is_constant(kernel: str, name: str, value: Any) -> bool:
-    """Whether Triton compiles an argument into the kernel: None, and 1 unless it is exempt."""
+    """True if Triton compiles an argument into the kernel: None, and 1 unless it is exempt."""
     return value is None or (
         isinstance(value, int) and value == 1 and name not in TRITON[kernel].plain
     )
