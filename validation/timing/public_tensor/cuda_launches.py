@@ -298,6 +298,8 @@ def _of_sample(
     m, n, k = size
     number: Any = {"float": f32, "int32": i32, "double": np.float64}[sums]
     alpha, beta = (2, 3) if sums == "int32" else (1.25, 0.75)
+    # the kernel with tiles adds beta / alpha times C, in integers, before it multiplies by alpha
+    added = alpha * (beta // alpha) if shared and sums == "int32" else beta
     return public_launch(
         name,
         family,
@@ -310,7 +312,7 @@ def _of_sample(
             number(alpha),
             number(beta),
         ],
-        product(kind, m, n, k, then=scaled(alpha, beta, 2)),
+        product(kind, m, n, k, then=scaled(alpha, added, 2)),
         image=f"samples_{image}",
         symbol=symbol,
         grid=grid,
