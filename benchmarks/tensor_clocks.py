@@ -5,7 +5,8 @@
         python -m benchmarks.tensor_clocks launch > clocks.csv   # needs a GPU of sm_90
     python -m benchmarks.tensor_clocks record clocks.csv         # needs none
 
-`launch` launches each of them once, and `record` writes the recording that
+With `--public CUBINS`, both take the launches of validation/timing/public_tensor. `launch` launches
+each of them once, and `record` writes the recording that
 `python -m benchmarks.tensor_errors` predicts with for its column "at the recorded clock".
 """
 
@@ -24,8 +25,10 @@ from toolkit.gpu.context import Gpu
 from toolkit.gpu.launch import placed
 from toolkit.launch.launch import buffers_of
 from validation import recordings
+from validation.timing.public_tensor.launches import launches as public_launches
 from validation.timing.tensor_launches import LAUNCHES, RECORDED, TensorLaunch
 
+PUBLIC_CLOCKS = RECORDED.with_name("public_tensor_clocks_h200.json")
 CLOCKS = RECORDED.with_name("tensor_clocks_h200.json")
 CYCLES, TIME = "sm__cycles_elapsed.max", "gpu__time_duration.sum"
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -51,20 +54,20 @@ def _number(shown: str) -> float:
     return float(shown.replace(",", ""))
 
 
-def recorded_clocks() -> Mapping[str, float]:
+def recorded_clocks(path: Path = CLOCKS) -> Mapping[str, float]:
     """SM clock of each launch in Hz, by label."""
-    found: Mapping[str, float] = recordings.read(CLOCKS)["clock_hz"]
+    found: Mapping[str, float] = recordings.read(path)["clock_hz"]
     return found
 
 
-def launch_each(gpu: Gpu) -> Iterator[str]:
-    """Launch each of the list once; yields its label."""
+def launch_each(gpu: Gpu, launches: Sequence[TensorLaunch]) -> Iterator[str]:
+    """Launch each of a list once; yields its label."""
     with ThreadPoolExecutor(1) as pool:  # the next operands are drawn meanwhile
-        ahead = pool.submit(LAUNCHES[0].make)
-        for k, one in enumerate(LAUNCHES):
+        ahead = pool.submit(launches[0].make)
+        for k, one in enumerate(launches):
             arguments: list[Any] = ahead.result()
-            if k + 1 < len(LAUNCHES):
-                ahead = pool.submit(LAUNCHES[k + 1].make)
+            if k + 1 < len(launches):
+                ahead = pool.submit(launches[k + 1].make)
             arrays = buffers_of(arguments)
             buffers = {position: gpu.upload(array) for position, array in arrays.items()}
             geometry = Geometry(
@@ -81,18 +84,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--public", type=Path, metavar="CUBINS", help="the list of public kernels")
     tasks = parser.add_subparsers(dest="task", required=True)
     tasks.add_parser("launch")
     tasks.add_parser("record").add_argument("page", type=Path)
     chosen = parser.parse_args()
+    launches = public_launches(chosen.public) if chosen.public else LAUNCHES
     if chosen.task == "launch":
         with Gpu() as gpu:
-            for label in launch_each(gpu):
+            for label in launch_each(gpu, launches):
                 print(label, flush=True)
         return
     with chosen.page.open(encoding="utf-8") as lines:
-        found = clocks_in(lines, LAUNCHES)
-    recordings.write(CLOCKS, {"device": "h200", "tool": "Nsight Compute", "clock_hz": found})
+        found = clocks_in(lines, launches)
+    recordings.write(
+        PUBLIC_CLOCKS if chosen.public else CLOCKS,
+        {"device": "h200", "tool": "Nsight Compute", "clock_hz": found},
+    )
 
 
 if __name__ == "__main__":

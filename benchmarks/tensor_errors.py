@@ -67,12 +67,13 @@ class Ratios(NamedTuple):
 
 
 def prediction(label: str, device: Device | None = None) -> Prediction:
-    """Prediction for a launch of the list, for another device than the one that timed them.
-
-    All blocks are executed if a few do not say what all access.
-    """
+    """Prediction for a launch of the list, for another device than the one that timed them."""
     one = next(one for one in LAUNCHES if one.label == label)
-    device = device or find_device(DEVICE)
+    return prediction_of(one, device or find_device(DEVICE))
+
+
+def prediction_of(one: TensorLaunch, device: Device) -> Prediction:
+    """Prediction for a launch. All blocks are executed if a few do not say what all access."""
     try:
         found = _executed(one, "representative", device)
         if found.predicted is None:

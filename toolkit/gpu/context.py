@@ -25,7 +25,7 @@ from analysis.occupancy import Resources
 from toolkit.gpu.driver import EncodedMap, LoadedModule, driver_library
 from toolkit.gpu.event_timer import EventTimer
 from toolkit.gpu.nvcc import compiled, nvcc_version
-from toolkit.launch.element_types import raw_bytes, small_float
+from toolkit.launch.element_types import raw_bytes
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel import Kernel, read_kernel
 
@@ -322,8 +322,8 @@ def _facts(handle: Any, cuda: Any) -> DriverFacts:
 def packed(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
     """The struct format of kernel arguments, padded as C pads parameters, and their values.
 
-    Plain NumPy scalars stand for themselves, structs, complex numbers, bfloat16 and FP8 for their
-    bytes, all else is a buffer's address.
+    Plain NumPy scalars stand for themselves, structs, complex numbers and floats below 32 bits (for
+    which PyCUDA has no format) for their bytes, all else is a buffer's address.
     """
     form, values, offset = "", [], 0
     for argument in arguments:
@@ -332,7 +332,7 @@ def packed(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
             code, size, alignment, value = "P", 8, 8, int(argument)
         else:
             size, alignment = argument.dtype.itemsize, argument.dtype.alignment
-            is_plain = argument.dtype.kind in "fiub" and not small_float(argument.dtype)
+            is_plain = argument.dtype.kind in "iub" or argument.dtype.char in "fd"
             code = argument.dtype.char if is_plain else f"{size}s"
             value = argument if is_plain else argument.tobytes()
         padding = -offset % alignment

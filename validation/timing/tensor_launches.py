@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.launch.launch import buffers_of
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.kernel import Kernel
 from validation import recordings
@@ -71,6 +72,15 @@ class TensorLaunch:
     def code(self) -> Kernel:
         return Kernel.from_image(image_of(self.image), self.symbol)
 
+    def output_of(self, arguments: Arguments) -> int:
+        """Position of the argument that holds the result."""
+        return max(buffers_of(arguments))
+
+    def checks(self, arguments: Arguments) -> list[tuple[int, np.ndarray[Any, Any]]]:
+        """Numbers of the result in float64, and where they begin in it; none if nothing says."""
+        found = self.expected(arguments)
+        return [] if found is None else [(0, found)]
+
     @property
     def half(self) -> str:
         """The half that its kernel is in."""
@@ -109,30 +119,38 @@ def _normal(count: int, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     return np.resize(drawn, count)
 
 
-def _words(kind: str, count: int, seed: int) -> np.ndarray[Any, Any]:
-    """`count` random numbers of a type: "half", "brain", "float", "double", "int8", "e4m3", "bit".
+_OF_NORMAL: Mapping[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
+    "half": lambda drawn: drawn.astype(np.float16),
+    "brain": lambda drawn: (drawn.view(np.uint32) >> 16).astype(np.uint16),
+    "float": lambda drawn: drawn,
+    "double": lambda drawn: drawn.astype(np.float64),
+}
 
-    Those of FP8 have magnitudes from 1/8 to 2. Of single bits, `count` is that of bytes.
+
+def random_words(kind: str, count: int, seed: int) -> np.ndarray[Any, Any]:
+    """`count` random numbers of a type, as the words that memory holds.
+
+    Types: "half", "brain", "float", "double", "int8", "uint8", "int32" (all bits random), "int8 in
+    int32", "e4m3", "bit". Those of FP8 have magnitudes from 1/8 to 2. Of single bits, `count` is
+    that of bytes.
     """
-    if kind == "half":
-        return _normal(count, seed).astype(np.float16)
-    if kind == "brain":
-        return (_normal(count, seed).view(np.uint32) >> 16).astype(np.uint16)
-    if kind == "float":
-        return _normal(count, seed)
-    if kind == "double":
-        return _normal(count, seed).astype(np.float64)
+    if kind in _OF_NORMAL:
+        return _OF_NORMAL[kind](_normal(count, seed))
+    if kind == "int32":
+        return random_words("uint8", 4 * count, seed).view(np.int32)
     drawn = np.random.default_rng(seed).integers(0, 256, min(count, PERIOD), dtype=np.uint8)
     drawn = np.resize(drawn, count)
     if kind == "e4m3":
         return drawn & 0x9F | 0x20  # sign, exponents of 4 to 7, mantissa
-    return drawn.view(np.int8)
+    if kind == "int8 in int32":
+        return drawn.view(np.int8).astype(np.int32)
+    return drawn if kind == "uint8" else drawn.view(np.int8)
 
 
 _BYTES = {"half": 2, "brain": 2, "float": 4, "double": 8, "int8": 1, "e4m3": 1, "bit": 1}
 
 
-def _values(kind: str, words: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def numbers_of(kind: str, words: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The numbers that words stand for, as float64."""
     found: np.ndarray[Any, Any]
     if kind == "brain":
@@ -154,8 +172,8 @@ def _first_rows(kind: str, m: int, n: int, k: int, *, rows: bool) -> Callable[[A
         if kind == "bit":
             return None
         a, b = (one.array if isinstance(one, TensorMap) else one for one in arguments[:2])
-        left = _values(kind, np.ravel(a)[: CHECKED * k]).reshape(CHECKED, k)
-        right = _values(kind, np.ravel(b)[: k * n])
+        left = numbers_of(kind, np.ravel(a)[: CHECKED * k]).reshape(CHECKED, k)
+        right = numbers_of(kind, np.ravel(b)[: k * n])
         product: np.ndarray[Any, Any] = left @ (
             right.reshape(k, n) if rows else right.reshape(n, k).T
         )
@@ -187,7 +205,7 @@ def _products(
 
         def make(m: int = m, n: int = n, k: int = k) -> Arguments:
             c = np.zeros(m * n, np.float16) if half_sums else _sums(kind, m * n)
-            a, b = (_words(kind, rows * k, seed) for seed, rows in ((1, m), (2, n)))
+            a, b = (random_words(kind, rows * k, seed) for seed, rows in ((1, m), (2, n)))
             return [a, b, c, i32(n), i32(_BYTES[kind] * k if counts_bytes else k)]
 
         yield TensorLaunch(
@@ -213,7 +231,7 @@ def _pair(kind: str, m: int, n: int, k: int, tile: Tile) -> list[TensorMap]:
     per_row = ROW_BYTES // _BYTES[kind]
     return [
         TensorMap(
-            _as_copied(_words(kind, rows * k, seed)).reshape(rows, k),
+            _as_copied(random_words(kind, rows * k, seed)).reshape(rows, k),
             (box, per_row),
             swizzle=ROW_BYTES,
         )
@@ -264,7 +282,7 @@ def _attentions(
 
         def make(heads: int = heads, length: int = length) -> Arguments:
             count = heads * length * head
-            inputs = [_words("half", count, seed) for seed in (1, 2, 3)]
+            inputs = [random_words("half", count, seed) for seed in (1, 2, 3)]
             scale = f32(LOG2_E / head**0.5)
             hidden = [np.uint64(0), np.uint64(0)] if about else []
             return [*inputs, np.zeros(count, np.float16), i32(length), scale, *hidden]
@@ -308,9 +326,9 @@ def _of_triton(
         down, across = -(-m // tile[0]), -(-n // tile[1])
 
         def make(m: int = m, n: int = n, k: int = k) -> Arguments:
-            a, b = (_words(kind, count * k, seed) for seed, count in ((1, m), (2, n)))
+            a, b = (random_words(kind, count * k, seed) for seed, count in ((1, m), (2, n)))
             c = np.zeros(m * n, np.uint16 if kind == "brain" else out)
-            bias = [_words("half", n, 3)] if is_fused else []
+            bias = [random_words("half", n, 3)] if is_fused else []
             hidden = [np.uint64(0), np.uint64(0)]  # scratch memory that it does not use
             return [a, b, *bias, c, i32(m), i32(n), i32(k), *hidden]
 

@@ -122,9 +122,13 @@ def test_a_saved_array_is_read_as_bytes(dtype, tmp_path):
     assert (np.load(tmp_path / "x.npy").view(dtype) == array).all()
 
 
-@pytest.mark.parametrize("value", [BF16.type(1.5), E5M2.type(-2), np.complex64(1 - 2j)])
+@pytest.mark.parametrize(
+    "value", [BF16.type(1.5), E5M2.type(-2), np.complex64(1 - 2j), np.float16(1.5)]
+)
 def test_a_value_of_these_types_is_passed_by_its_bytes(value):
+    """PyCUDA has formats of its own, and none of them is for float16."""
     form, values = packed([value])
+    assert form == f"{value.nbytes}s"
     assert struct.pack("=" + form, *values) == value.tobytes()
 
 
