@@ -45,6 +45,15 @@ def test_copies_past_l1_take_what_an_h200_takes():
     assert more == pytest.approx(beside, abs=6)
 
 
+def test_further_writes_of_a_line_keep_loads_from_shared_memory():
+    """A copy of 4 lines takes 11 writes: 7 of them beyond one for each line."""
+    lines = [(n, FULL) for n in range(4)]
+    warp = [*[(0, 11, 0, lines)] * 8, *[(1, 4)] * 40, 2]
+    found = ran(code(PAST_L1, LDS, EXIT), *[warp] * 4, **FREE)
+    assert found.bypass_busy == 4 * 8 * 11
+    assert found.load_store_busy == 4 * (8 * (1 + 7) + 40 * 4)
+
+
 def test_copies_past_l1_never_hit():
     warp = [(0, 4, 0, [(1, FULL)]), (0, 4, 0, [(1, FULL)]), 1]
     found = [ran(code(row, EXIT), warp, **FREE).l2_read_bytes for row in (PAST_L1, COPY)]
@@ -65,6 +74,21 @@ def test_registers_of_one_bank_delay_products():
     assert per_product(1, 1, 1) == pytest.approx(8, abs=0.05)  # 5 + 3
     assert per_product(1, 2, 1, 2) == pytest.approx(7, abs=0.05)  # 5 + 2
     assert per_product(1) == pytest.approx(6, abs=0.05)  # those of the tensor core
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        LDS | {"operands": 1},
+        {"unit": Unit.XU, "pipe_clocks": 1},
+    ],
+    ids=["request", "special function"],
+)
+def test_requests_and_special_functions_delay_products(other):
+    """By a clock each, as an H200 does: of both banks, all of whose clocks the product needs."""
+    table, turns = code({**HMMA, "argument": 6}, other, EXIT), 200
+    found = ran(table, *[[*[0, 1] * turns, 2]] * 8, code_lines=0)
+    assert found.clocks / turns / 2 == pytest.approx(7, abs=0.1)
 
 
 @pytest.mark.parametrize("pitch", [2048, 4096])

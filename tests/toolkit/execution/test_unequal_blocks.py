@@ -53,10 +53,11 @@ extern "C" __global__ void unequal(float *x, int which, int high, int low) {
     for (int k = 0; k < r; k++) s = s * 1.0001f + 1.f;
     x[i] = s;
 }
-// each block draws a ticket, which nobody needs; the last one executes `high` rounds, the others `low`
+// each block draws a ticket; the last one executes `high` rounds, the others `low`
 extern "C" __global__ void with_tickets(float *x, unsigned *next, int high, int low) {
     if (threadIdx.x == 0) x[gridDim.x * blockDim.x + blockIdx.x] = atomicAdd(next, 1u);
-    const int r = blockIdx.x == gridDim.x - 1 ? high : low, i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int r = blockIdx.x == gridDim.x - 1 ? high : low;
     float s = x[i];
     for (int k = 0; k < r; k++) s = s * 1.0001f + 1.f;
     x[i] = s;
