@@ -83,12 +83,9 @@ static int needs_data(const Sm *s, const Request *q) {
     return q->left > 0 && !is_global_load && kind != KIND_COPY_GROUP;
 }
 
-/* Serve a copy past L1: the load/store unit hands it on, and serves others meanwhile. Where a line comes to
- * several lines of shared memory, its further writes keep others from there. */
+/* Serve a copy past L1: the load/store unit hands it on, and serves others meanwhile. */
 static void bypass(Sm *s, const Request *q, double begin) {
-    const double further = q->left - q->step->lines;
-    double handed = q->left < s->m->bypass_clocks ? q->left : s->m->bypass_clocks;
-    if (further > 0) handed += further;
+    const double handed = q->left < s->m->bypass_clocks ? q->left : s->m->bypass_clocks;
     s->lsu.free = begin + handed;
     s->lsu.bypass_free = GREATER(s->lsu.bypass_free, begin) + q->left;
     s->r->lsu_busy += handed;
