@@ -262,6 +262,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "CODE_LINE": documented("NVIDIA H100 whitepaper"),
         "CODE_WAYS CODE_AHEAD": measured(_PROBES),
     },
+    "toolkit/execution/block_counts.py": {
+        "LEAST_OF_OWN": technical("tells blocks with work of their own from those of a queue")
+    },
     "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
         "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
@@ -321,9 +324,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/timing_table.py": {
         "_CONTROL_BITS AFTER_COPIES PAST_L1 _OPERAND_SLOTS": _LAYOUT,
         "_DOUBLES": documented("PTX ISA: the shapes of DMMA"),
-        "BANK_CLOCKS_OF_FLOATS BANK_CLOCKS_OF_HALVES BANK_CLOCKS_OF_INTEGERS": measured(
-            "32 products of warps beside 1, 2 and 4 FMUL of registers of one bank, H200 "
-            "(decision 174)"
+        "BANK_CLOCKS BANK_CLOCKS_OF_HALVES": measured(
+            "32 products of warps beside 1, 2 and 4 instructions of registers of one bank, H200 "
+            "(decisions 174 and 186)"
         ),
     },
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},

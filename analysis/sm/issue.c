@@ -114,11 +114,13 @@ static void begin_product(Scheduler *x, const Instruction *i, u64 now) {
     for (u32 bank = 0; bank < BANKS; bank++) x->product_banks[bank] = needed;
 }
 
-static void delay_product(Scheduler *x, u64 now) {
+/* A request and a special function take one more clock of each. */
+static void delay_product(Scheduler *x, const Instruction *i, u64 now) {
     u64 *free = &x->unit_free[UNIT_TENSOR];
     if (*free <= now) return;
+    const u32 handed = is_request(i) || i->unit == UNIT_XU;
     for (u32 bank = 0; bank < BANKS; bank++) {
-        x->product_banks[bank] += x->registers.read[bank];
+        x->product_banks[bank] += x->registers.read[bank] + handed;
         RAISE(*free, x->product_at + x->product_banks[bank]);
     }
 }
@@ -140,7 +142,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     s->r->issued++;
     *pipe_of(s, x, i) = s->now + i->pipe_clocks;
     if (is_product_of_warp(i)) begin_product(x, i, s->now);
-    else delay_product(x, s->now);
+    else delay_product(x, i, s->now);
     s->r->unit_busy[i->unit] += i->pipe_clocks;
     w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : 1);
     u8 why = LOST_STALL;

@@ -66,6 +66,9 @@ from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated
 
 WAIT = ": blocks wait for others"  # why all of them are executed
+# Blocks that may take work from a queue have work of their own if each has at least this fraction
+# of the average lifetime.
+LEAST_OF_OWN = 0.25
 
 # Function that executes ranges of blocks. It follows the values of blocks if regions are given.
 Execute = Callable[[Sequence[range], Regions | None], list[Run]]
@@ -259,12 +262,12 @@ def _with_lifetimes(found: RecordedCounts, bound: BoundLaunch, *, waits: bool) -
     shared = blocks_that_exchange(accesses, work) if waits else None
     if shared is not None:
         return replace(found, lifetimes=shared.lifetimes, exchange=shared.exchange, work=work)
-    # blocks may take work from a queue: in the simulator the first block may have taken all of it
-    if bound.blocks_meet:
-        return replace(found, lifetimes=np.ones(blocks))
     assert work is not None
-    lifetimes = np.where(lifetimes_of(work) > AT_ONCE, 1.0, 0.0)
-    return replace(found, lifetimes=lifetimes, work=work)
+    lifetimes = lifetimes_of(work)
+    # blocks may take work from a queue: in the simulator the first block may have taken all of it
+    if bound.blocks_meet and lifetimes.min() < LEAST_OF_OWN * lifetimes.mean():
+        return replace(found, lifetimes=np.ones(blocks))
+    return replace(found, lifetimes=np.where(lifetimes > AT_ONCE, 1.0, 0.0), work=work)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,10 @@
 // What kernels of mma.sync do with tiles, in rounds of each warp: COPIES copies of BYTES per lane to shared memory, LOADS
 // matrices of 512 bytes from there, PRODUCTS products, and STORES stores of WIDTH bytes per lane.
 //
-// A copy takes rows of ROW bytes, and stores them APART bytes from lane to lane; a store has rows of 4 lanes; rows are PITCH bytes apart, and the columns of a row follow each other,
+// A copy takes rows of ROW bytes, and stores them APART bytes from lane to lane, with PAD more bytes between rows; a store has rows of 4 lanes; rows are PITCH bytes apart, and the columns of a row follow each other,
 // STEP bytes apart. Each warp has 8 rows of memory to itself, which it goes through again and again.
 
-enum { REGION = 8 * PITCH, STAGES = 4, PLACE = 32 * APART };
+enum { REGION = 8 * PITCH, STAGES = 4, PLACE = 32 * APART + 32 * BYTES / ROW * PAD };
 
 extern "C" __global__ __launch_bounds__(512) void tiles(long long* noted, char* memory, int rounds)
 {
@@ -24,7 +24,7 @@ extern "C" __global__ __launch_bounds__(512) void tiles(long long* noted, char* 
     for (int round = 0; round < rounds; ++round) {
 #pragma unroll
         for (int k = 0; k < COPIES; ++k) {
-            const unsigned place = base + (round % STAGES * ALL + k) * PLACE + lane * APART;
+            const unsigned place = base + (round % STAGES * ALL + k) * PLACE + lane * APART + lane * BYTES / ROW * PAD;
 #if FIRST_LEVEL
             asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from + column), "n"(BYTES) : "memory");
 #else

@@ -19,7 +19,7 @@ REPEATS = 3
 PITCH = 2048
 MACROS = {
     "COPIES": 0, "LOADS": 0, "PRODUCTS": 0, "STORES": 0, "ROW": 64, "PITCH": PITCH, "STEP": 32,
-    "WIDTH": 8, "FIRST_LEVEL": 0, "BYTES": 16, "APART": 16,
+    "WIDTH": 8, "FIRST_LEVEL": 0, "BYTES": 16, "APART": 16, "PAD": 0,
 }  # fmt: skip
 
 
@@ -30,7 +30,8 @@ def _round(bench: Bench, on: str = ONE_SM, warps: int = 8, **macros: int) -> Med
     blocks = bench.blocks(on)
     memory = bench.shared(Memory).zero(blocks * warps * ROWS * given["PITCH"])
     out = bench.gpu.allocate(16 * blocks * warps)
-    copied = STAGES * max(1, given["COPIES"]) * WARP_SIZE * given["APART"]
+    of_copy = WARP_SIZE * (given["APART"] + given["BYTES"] * given["PAD"] // given["ROW"])
+    copied = STAGES * max(1, given["COPIES"]) * of_copy
     dynamic = warps * max(copied, given["LOADS"] * MATRIX_BYTES)
     geometry = Geometry.of(blocks, WARP_SIZE * warps, dynamic)
 
@@ -74,6 +75,17 @@ BENCHMARKS = (
         copies=(2, 4),
         row=(64, 128),
         first_level=(1,),
+    ),
+    *each(
+        "tile_{loads}_matrices_{copies}_copies_of_{row}_padded_by_{pad}_cycles",
+        UNIT,
+        "{loads} ldmatrix.x4 and {copies} cp.async.cg of rows of {row} bytes, {pad} more bytes of "
+        "shared memory between rows, 8 warps",
+        _round,
+        loads=(0, 4, 8),
+        copies=(2, 4),
+        row=(64, 128),
+        pad=(0, 16, 32),
     ),
     *each(
         "tile_{loads}_matrices_{products}_products_{warps}_warps_cycles",

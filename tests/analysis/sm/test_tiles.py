@@ -8,6 +8,7 @@ from validation import ROOT, recordings
 
 RECORDED = ROOT / "validation/timing/recorded/tiles_h200.json"
 MEASURED = recordings.read(RECORDED)["constants"]
+PADDED = recordings.read(RECORDED.with_name("padded_h200.json"))["constants"]
 COPY = {"unit": Unit.LSU, "kind": Kind.COPY, "operands": 2}
 PAST_L1 = COPY | {"argument": 1}
 HMMA = {"unit": Unit.TENSOR, "pipe_clocks": 6, "stall": 1, "source": [0, 2, 4]}
@@ -45,6 +46,16 @@ def test_copies_past_l1_take_what_an_h200_takes():
     assert more == pytest.approx(beside, abs=6)
 
 
+def test_copies_to_padded_rows_pass_beside_loads_as_on_an_h200():
+    """32 copies of 4 lines and 11 writes, and 64 loads of matrices: the longer one counts."""
+    lines = [(n, FULL) for n in range(4)]
+    warp = [*[(0, 11, 0, lines)] * 8, *[(1, 4)] * 16, 2]
+    found = ran(code(PAST_L1, LDS, EXIT), *[warp] * 4, **FREE)
+    name = "tile_8_matrices_4_copies_of_128_padded_by_16_cycles"
+    assert found.bypass_busy == pytest.approx(PADDED[name]["value"], rel=0.05)
+    assert found.load_store_busy == 4 * (8 + 16 * 4)
+
+
 def test_copies_past_l1_never_hit():
     warp = [(0, 4, 0, [(1, FULL)]), (0, 4, 0, [(1, FULL)]), 1]
     found = [ran(code(row, EXIT), warp, **FREE).l2_read_bytes for row in (PAST_L1, COPY)]
@@ -65,6 +76,21 @@ def test_registers_of_one_bank_delay_products():
     assert per_product(1, 1, 1) == pytest.approx(8, abs=0.05)  # 5 + 3
     assert per_product(1, 2, 1, 2) == pytest.approx(7, abs=0.05)  # 5 + 2
     assert per_product(1) == pytest.approx(6, abs=0.05)  # those of the tensor core
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        LDS | {"operands": 1},
+        {"unit": Unit.XU, "pipe_clocks": 1},
+    ],
+    ids=["request", "special function"],
+)
+def test_requests_and_special_functions_delay_products(other):
+    """By a clock each, as an H200 does: of both banks, all of whose clocks the product needs."""
+    table, turns = code({**HMMA, "argument": 6}, other, EXIT), 200
+    found = ran(table, *[[*[0, 1] * turns, 2]] * 8, code_lines=0)
+    assert found.clocks / turns / 2 == pytest.approx(7, abs=0.1)
 
 
 @pytest.mark.parametrize("pitch", [2048, 4096])

@@ -53,6 +53,15 @@ extern "C" __global__ void unequal(float *x, int which, int high, int low) {
     for (int k = 0; k < r; k++) s = s * 1.0001f + 1.f;
     x[i] = s;
 }
+// each block draws a ticket; the last one executes `high` rounds, the others `low`
+extern "C" __global__ void with_tickets(float *x, unsigned *next, int high, int low) {
+    if (threadIdx.x == 0) x[gridDim.x * blockDim.x + blockIdx.x] = atomicAdd(next, 1u);
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int r = blockIdx.x == gridDim.x - 1 ? high : low;
+    float s = x[i];
+    for (int k = 0; k < r; k++) s = s * 1.0001f + 1.f;
+    x[i] = s;
+}
 """
 EVERY_OTHER, TRIANGLE, LAST_TEN, FIRST_TEN, OF_FEW, EVERY_132ND, EVERY_100TH, ONE = range(1, 9)
 
@@ -119,6 +128,15 @@ def test_blocks_that_exit_at_once_beside_one_with_work():
 def test_one_long_block_among_many():
     found = predicted("one_long", floats(1 << 18), grid=4096, block=64)
     assert 1e6 * found.predicted.time_s == pytest.approx(7.55, rel=0.1)
+
+
+def test_a_long_block_counts_where_blocks_draw_tickets():
+    def clocks(high):
+        x, tickets = floats(128 * 65), np.zeros(1, dtype=np.uint32)
+        arguments = x, tickets, np.int32(high), np.int32(1000)
+        return predicted("with_tickets", *arguments, grid=128, block=64).predicted.cycles
+
+    assert 1.3 * clocks(1000) < clocks(1400) < 1.45 * clocks(1000)
 
 
 @pytest.mark.parametrize("grid", [4096, 40_000])
