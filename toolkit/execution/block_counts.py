@@ -82,6 +82,8 @@ class RecordedCounts(LaunchCounts):
     observed: Observed | None = None  # None unless a few blocks represent all
     # assumed accesses of all blocks, if those of the executed blocks do not tell them
     assumed: RecordedAccesses | None = None
+    # numbers that the executed blocks found changed (`core.TICKET`)
+    tickets: NDArray[np.void] | None = None
     why_no_time: str = ""  # reason for a launch without traffic and time
 
     @property
@@ -174,6 +176,8 @@ class RecordedCounts(LaunchCounts):
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
         bound = self.again()
+        if self.tickets is not None:
+            bound = replace(bound, blocks_meet=False, tickets=self.tickets)
         if self.observed is not None:
             stand_in = self.observed.stand_in[list(replay.blocks)]
             replay = replace(replay, blocks=tuple(stand_in.tolist()))
@@ -281,6 +285,9 @@ class BlockSelection:
     flow: Flow
     metrics: Metrics
     functions: Mapping[str, int]  # number of the first instruction of each function, by name
+    # returns the launch and a function that executes single blocks, if blocks ask for what others
+    # write, but do not wait for it; else None
+    alone: Callable[[], tuple[BoundLaunch, Execute] | None]
 
 
 def counted_blocks(
@@ -322,10 +329,13 @@ def counted_blocks(
 
 def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -> RecordedCounts:
     """Counts from a plan by observation. Raises NoPlanError if all blocks must be executed."""
-    if selection.waits or bound.blocks_meet:
-        raise NoPlanError(WAIT)
     if bound.cluster_blocks > 1:
         raise NoPlanError(": they form clusters")
+    if selection.waits or bound.blocks_meet:
+        alone = None if selection.waits or _is_short(selection) else selection.alone()
+        if alone is None:
+            raise NoPlanError(WAIT)
+        bound, execute = alone
     found = observed(
         Observable(
             grid=bound.geometry.grid,
@@ -335,6 +345,8 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
             functions=selection.functions,
             seed=selection.seed,
             is_short=partial(_is_short, selection),
+            # a block that finds all others done may do more than they
+            always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
         )
     )
     if not found.is_sufficient and _is_short(selection):
@@ -354,6 +366,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         lifetimes=np.where(lifetimes_of(found.work) > AT_ONCE, 1.0, 0.0),
         assumed=assumed,
         observed=found,
+        tickets=bound.tickets,
         estimates=found.estimates,
         uncertainty="" if found.is_sufficient else _uncertainty(len(found.runs), bound),
         work=found.work,

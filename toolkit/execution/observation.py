@@ -115,6 +115,8 @@ class Observable:
     functions: Mapping[str, int]  # number of the first instruction of each function, by name
     seed: bytes  # determines the random blocks
     is_short: Callable[[], bool]  # true if all blocks can be executed instead
+    # blocks that are executed in any case, by their linear indices
+    always: Sequence[int] = ()
 
 
 def observed(launch: Observable) -> Observed:
@@ -141,6 +143,7 @@ class _Observer:
             return self._without_proof()
         for block, run in proof.runs.items():
             self.executed.keep(block, run)
+        self.executed.execute(self.launch.always)
         classes = range(len(proof.leaders))
         known = sorted(self.executed.samples)
         populations = np.bincount(proof.class_of, minlength=len(classes))
@@ -246,7 +249,8 @@ class _Observer:
         """Estimates from random blocks alone, if the proof has too many classes."""
         if self.launch.is_short():
             raise NoPlanError(MANY)
-        known = sorted({b for one in regions(self.launch.grid) for b in one.members})
+        of_regions = {b for one in regions(self.launch.grid) for b in one.members}
+        known = sorted(of_regions.union(self.launch.always))
         self.executed.execute(known)
         drawn = self._drawn((), MANY)
         drawn += self._further(drawn)

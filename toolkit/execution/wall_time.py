@@ -14,8 +14,8 @@ from toolkit.sass.regions import Regions
 # limit, the next trial has fewer turns.
 TRIALS = ((32, 2 * 10**7), (4, 2 * 10**7), (1, 10**8))
 TRIED_PART = 1 / 32  # largest fraction of all turns that a trial executes
-# A shorter trial measures the start of threads rather than blocks. It is repeated with MORE times as
-# many blocks: of twelve million, 64 took so little that all seemed to take 10 s. They took 150 s.
+# A shorter trial measures the start of threads rather than blocks. It is repeated with MORE times
+# as many: of 13 million blocks, 64 took so little that all seemed to take 10 s, and took 150 s.
 LEAST_S, MORE = 0.05, 8
 # No time is announced for a launch whose workers have a lower limit of instructions: it ends soon.
 MOST_INSTRUCTIONS = 2 * 10**8
