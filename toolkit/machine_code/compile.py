@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -104,6 +105,8 @@ _FRONT_END_ERROR = re.compile(
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
 _SEEMS_MIXED = re.compile(r"\bmain\s*\(|<<<|#[ \t]*include[ \t]*<(?:vector|iostream)>")
 MOST_ROUNDS = 5  # in each, the compiler names items that it cannot compile
+# NVRTC takes that of a header for a token; `device_side` reads headers without it
+_BYTE_ORDER_MARK = BOM_UTF8.decode()
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
 _NO_CODE = "with these options the compiler makes no machine code: leave out --option"
 
@@ -311,7 +314,7 @@ def _compiled_or_cut(
         if not _FRONT_END_ERROR.search(error.log or ""):
             raise
         side = _side(request, folder, folders)
-        if not side.reasons:
+        if not side.reasons and _BYTE_ORDER_MARK not in (error.log or ""):
             raise
     return _compiled_side(request, side)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -323,6 +324,8 @@ def _read(path: Path, name: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{name}: {path}, which it includes, cannot be read: {reason}") from error
+    if content.startswith(BOM_UTF8):  # NVRTC takes it for a token; spaces keep the places
+        content = b" " * len(BOM_UTF8) + content.removeprefix(BOM_UTF8)
     return content
 
 
