@@ -57,6 +57,7 @@ from toolkit.execution.traffic import L2Requests, Residence
 from toolkit.execution.wall_time import WallTime
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.accesses import RecordedAccesses
+from toolkit.sass.atomics import Atomics
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
@@ -113,17 +114,24 @@ class RecordedCounts(LaunchCounts):
 
     @cached_property
     def atomics(self) -> AtomicOperations | None:
-        if self.observed is not None:
-            return of_executed_blocks(self.observed.atomics, self.observed.class_of)
-        (run,) = self.runs
-        return of_all_blocks(run.atomics) if run.atomics else None
+        return self._operations(lambda run: run.atomics)
 
     @cached_property
     def stores(self) -> AtomicOperations | None:
-        if self.observed is not None:
-            return of_executed_blocks(self.observed.stores, self.observed.class_of)
-        (run,) = self.runs
-        return of_all_blocks(run.stores) if run.stores else None
+        return self._operations(lambda run: run.stores)
+
+    def _operations(self, of_run: Callable[[Run], Atomics | None]) -> AtomicOperations | None:
+        """Operations on lines of all blocks, from those of the executed blocks."""
+        if self.observed is None:
+            (run,) = self.runs
+            found = of_run(run)
+            return of_all_blocks(found) if found else None
+        known = {
+            block: found
+            for block, run in self.observed.run_of.items()
+            if (found := of_run(run)) is not None
+        }
+        return of_executed_blocks(known, self.observed.class_of)
 
     def schedule(self, residence: Residence) -> Schedule | None:
         return super().schedule(residence) if self.exchange is None else None
