@@ -51,11 +51,13 @@ from toolkit.machine_code.device_side import (
     DeviceSide,
     check_calls,
     device_side,
+    first_device_launch,
     host_variable,
 )
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
 from toolkit.machine_code.include_paths import (
+    DEVICE_LAUNCH,
     check_readable,
     explained,
     explained_missing,
@@ -342,12 +344,23 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[_Made, tuple[Le
         except CompileError as error:
             smaller = side.without(complaints_of(error))
             if smaller is None:
-                _raise_missing(side)
-                _raise_host_variable(error, side)
+                _raise_explained(error, side)
                 raise
             side = smaller
     side = side.only_needed()
-    return _compiled(_of_side(request, side)), side.left_out
+    try:
+        return _compiled(_of_side(request, side)), side.left_out
+    except CompileError as error:
+        _raise_explained(error, side)
+        raise
+
+
+def _raise_explained(error: CompileError, side: DeviceSide) -> None:
+    """Raise CompileError with the cause of an error, if it is known."""
+    _raise_missing(side)
+    if launch := first_device_launch(side):
+        raise CompileError(f"{launch[0]}, line {launch[1]}: {DEVICE_LAUNCH}")
+    _raise_host_variable(error, side)
 
 
 def complaints_of(error: CompileError) -> list[tuple[str, int, str]]:

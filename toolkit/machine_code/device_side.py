@@ -302,6 +302,14 @@ def check_calls(side: DeviceSide) -> None:
                 )
 
 
+def first_device_launch(side: DeviceSide) -> tuple[str, int] | None:
+    """File and line of the first kernel launch in the device code that is needed."""
+    for item in sorted(side.roots, key=lambda one: (one.file != side.file, one.line)):
+        if (at := item.text.find(b"<<<")) >= 0:
+            return item.file, item.line + item.text[:at].count(b"\n")
+    return None
+
+
 def host_variable(side: DeviceSide, name: str) -> Item | None:
     """The variable of the host with this name."""
     found = (

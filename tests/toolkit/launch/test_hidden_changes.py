@@ -3,6 +3,8 @@
 import pytest
 
 from analysis.devices import find_device
+from analysis.errors import CompileError, InputError
+from toolkit import simulate
 from toolkit.launch.host_code import HostCode
 from toolkit.launch.host_unit import host_unit
 
@@ -122,3 +124,44 @@ def test_launches_in_lambdas_and_macros_and_through_pointers(body, values):
 )
 def test_attributes_of_the_device(call, value):
     assert read(f"int n = 7; {call} LAUNCH") == [value]
+
+
+KERNEL = "__global__ void k(int *p, int n) { p[threadIdx.x] = n; }\n"
+
+
+def test_the_only_kernel_that_host_code_launches_is_meant(tmp_path):
+    helper = "__global__ void helper(int *p) { *p = 1; }\n"
+    main = "int main() { int *p; cudaMalloc(&p, 128); k<<<1, 32>>>(p, 5); MORE }"
+    (tmp_path / "my.cu").write_text(KERNEL + helper + main.replace("MORE", ""))
+    assert simulate(tmp_path / "my.cu", predict=False).kernel == "k"
+    (tmp_path / "my.cu").write_text(KERNEL + helper + main.replace("MORE", "helper<<<1, 1>>>(p);"))
+    with pytest.raises(InputError, match=r"holds 2 kernels: say which one"):
+        simulate(tmp_path / "my.cu", predict=False)
+
+
+def test_a_launch_through_a_pointer_that_is_not_followed_is_named(tmp_path):
+    main = "int main() { int *p; void (*t[2])(int *, int) = {k, k}; t[1]<<<1, 32>>>(p, 5); }"
+    (tmp_path / "my.cu").write_text(KERNEL + main)
+    with pytest.raises(InputError, match=r"line 2 launches t\[1\], a pointer that is not followed"):
+        simulate(tmp_path / "my.cu", "k", predict=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "__global__ void k(int *p) {\n  cudaStream_t s;\n"
+            "  cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);\n  k<<<1, 1, 0, s>>>(p);\n}",
+            "line 4: a kernel launches another one",
+        ),
+        (
+            "texture<float> image;\n__global__ void k(float *p) {\n"
+            "  float a = tex1Dfetch(image, 1), b = tex1Dfetch(image, 2);\n  *p = a + b;\n}",
+            "line 1: CUDA 12 has no texture references",
+        ),
+    ],
+)
+def test_what_is_not_supported_is_named_in_place_of_what_is_undefined(tmp_path, text, message):
+    (tmp_path / "my.cu").write_text(text + "\nint main() { k<<<1, 1>>>(nullptr); }")
+    with pytest.raises(CompileError, match=message):
+        simulate(tmp_path / "my.cu", predict=False)
