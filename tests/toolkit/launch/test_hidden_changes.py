@@ -133,7 +133,7 @@ def test_the_only_kernel_that_host_code_launches_is_meant(tmp_path):
     helper = "__global__ void helper(int *p) { *p = 1; }\n"
     main = "int main() { int *p; cudaMalloc(&p, 128); k<<<1, 32>>>(p, 5); MORE }"
     (tmp_path / "my.cu").write_text(KERNEL + helper + main.replace("MORE", ""))
-    assert simulate(tmp_path / "my.cu", predict=False).kernel == "k"
+    assert simulate(tmp_path / "my.cu", predict=False).cubin.name == "k"
     (tmp_path / "my.cu").write_text(KERNEL + helper + main.replace("MORE", "helper<<<1, 1>>>(p);"))
     with pytest.raises(InputError, match=r"holds 2 kernels: say which one"):
         simulate(tmp_path / "my.cu", predict=False)
