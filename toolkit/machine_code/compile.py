@@ -58,6 +58,7 @@ from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
 from toolkit.machine_code.include_paths import (
     DEVICE_LAUNCH,
+    NO_LONGER,
     check_readable,
     explained,
     explained_missing,
@@ -357,6 +358,9 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[_Made, tuple[Le
 
 def _raise_explained(error: CompileError, side: DeviceSide) -> None:
     """Raise CompileError with the cause of an error, if it is known."""
+    for file, line, said in complaints_of(error):
+        if said.startswith(NO_LONGER):  # whatever else is missing
+            raise CompileError(f"{file}, line {line}: {said}")
     _raise_missing(side)
     if launch := first_device_launch(side):
         raise CompileError(f"{launch[0]}, line {launch[1]}: {DEVICE_LAUNCH}")

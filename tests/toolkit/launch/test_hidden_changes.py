@@ -159,6 +159,15 @@ def test_a_launch_through_a_pointer_that_is_not_followed_is_named(tmp_path):
             "  float a = tex1Dfetch(image, 1), b = tex1Dfetch(image, 2);\n  *p = a + b;\n}",
             "line 1: CUDA 12 has no texture references",
         ),
+        (
+            '#include "cub/cub/cub.cuh"\n'
+            "__global__ void k(int *p) {\n  *p = __shfl_down(*p, 1);\n}",
+            "line 3: CUDA has no __shfl_down any more: take __shfl_down_sync",
+        ),
+        (
+            '#include "cub/cub/cub.cuh"\n__global__ void k(int *p) { *p = cub::Sum()(1, 2); }',
+            "line 1: there is no cub/cub/cub.cuh beside the source",
+        ),
     ],
 )
 def test_what_is_not_supported_is_named_in_place_of_what_is_undefined(tmp_path, text, message):
