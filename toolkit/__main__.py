@@ -35,6 +35,13 @@ def _end_with_children(number: int, frame: FrameType | None) -> None:
     os.kill(os.getpid(), number)
 
 
+def _end_for_memory(why: str) -> None:
+    """End this process, which has no memory left."""
+    _end_children()
+    os.write(2, f"error: {why}\n".encode())
+    os._exit(1)
+
+
 def _end_children() -> None:
     if started := sys.modules.get("toolkit.machine_code.programs"):
         started.stop_children()
@@ -57,9 +64,10 @@ def main() -> None:
     try:
         if hidden := _hidden():
             sys.exit(f"error: {hidden}")
-        from toolkit.launch.process_memory import set_up_memory
+        from toolkit.launch.process_memory import end_before_memory_does, set_up_memory
 
         set_up_memory()
+        end_before_memory_does(_end_for_memory)
         if COMPILING.intersection(sys.argv[1:2]) and "--watch" not in sys.argv:
             _start_compiler()
         main = _command_line()

@@ -23,6 +23,7 @@ A count of the first side that the second lacks is lost, which is a change too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
@@ -51,7 +52,8 @@ from analysis.records.profile import Grade, Launched, Measured, Profile, Status
 # 6: causes and costs of lines
 COMPARISON_SCHEMA_VERSION = 6
 
-RANDOM = "]"  # at the end of an argument without content: 'f32[64]'
+
+_BETWEEN_PARTS = re.compile(r",(?![^\[]*\])")  # commas outside of brackets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,7 +349,7 @@ def _notes_on_launches(before: LaunchRecord, after: LaunchRecord) -> Iterator[st
         if one.uncertainty:
             yield f"the {which} launch: {one.uncertainty}"
     given = [text for one in (before, after) for text in (*one.arguments, *one.settings)]
-    random = any(text.endswith(RANDOM) for text in given)
+    random = any(map(has_random_content, given))
     if random and before.seed != after.seed:
         yield "the random content differs: if counts depend on it, give both the same --seed"
     if _lines_differ(before, after):
@@ -356,6 +358,20 @@ def _notes_on_launches(before: LaunchRecord, after: LaunchRecord) -> Iterator[st
             f"source lines are not compared: only the {which} launch counts inlined functions at "
             "their own lines: give --inner-lines to both, or to neither"
         )
+
+
+def has_random_content(argument: str) -> bool:
+    """True for an argument, as a user writes it, that is filled at random at least in part.
+
+    >>> has_random_content("x=f32[64]"), has_random_content("tex:f32[8,8]=zeros,linear")
+    (True, False)
+    """
+    found = re.fullmatch(r"(?:\w+=)?(?:tex|surf):(.*)", argument, re.DOTALL)
+    parts = _BETWEEN_PARTS.split(found[1])[:1] if found else [argument]
+    if found := re.fullmatch(r"(?:\w+=)?struct\[[^\]]*\]:?(.*)", argument, re.DOTALL):
+        fields = _BETWEEN_PARTS.split(found[1])
+        return any("=" not in field or field.endswith("=random") for field in fields)
+    return any(part.endswith(("]", "]=random")) for part in parts)
 
 
 def _lines_differ(before: LaunchRecord, after: LaunchRecord) -> bool:

@@ -42,6 +42,8 @@ from analysis.timing.sm_totals import SmTotals
 
 THREADS = 2
 AT_ROOF = 1.05  # times the roof: further effects are not removed
+# If no effect saves more alone, effects that hide each other are looked for
+MUCH_ALONE = 1 / 3
 MUCH_LEFT = 0.05  # of the time: what is left above the roof, so that unlikely effects are removed
 LEAST_LOST = 0.02  # of the clocks of the schedulers, that the reasons of an effect take
 MOST_LINES, LEAST_OF_LINE = 5, 0.03
@@ -252,12 +254,17 @@ def costs_of(
         return rank(one.effect, own, together.get(one.effect, 0.0)), own
 
     order = _farthest_first(sorted(likely, key=worth, reverse=True), saved)
-    order += [one for one in present if one not in likely]
+    shared: list[Removable] = []
+    if max(savings, default=0.0) < MUCH_ALONE * before.clocks:
+        shared = _waits_beside_sectors(present, pricing, saved, of_loads)
+        order = [*shared, *(one for one in order if one not in shared)]
+    order += [one for one in present if one not in order]
     scene, now, clocks = base, before, before.clocks
     costs = []
     for one in order:
         is_much_left = clocks - now.roof > MUCH_LEFT * before.clocks
-        if not _may_matter(one, scene, now) and not (is_much_left and one not in likely):
+        is_unlikely = one not in likely and one not in shared
+        if not (one in shared or _may_matter(one, scene, now) or (is_much_left and is_unlikely)):
             continue
         is_first = scene is base and one in likely
         scene = alone[likely.index(one)] if is_first else one.removed(scene)
@@ -307,6 +314,25 @@ def _farthest_first(order: Sequence[Removable], saved: Mapping[Effect, float]) -
     loads = [one for one in order if one.effect in WAITS_FOR_LOADS]
     by_value = iter(sorted(loads, key=value, reverse=True))
     return [next(by_value) if one in loads else one for one in order]
+
+
+def _waits_beside_sectors(
+    present: Sequence[Removable], pricing: Pricing, saved: Mapping[Effect, float], of_loads: float
+) -> list[Removable]:
+    """Waits for loads and then uncoalesced accesses, if they hide each other; else empty.
+
+    With few sectors, loads still wait for L2; without these waits, L1 and L2 are still busy with
+    the sectors. Both together save much more than each of them. That is charged to the accesses,
+    which are the fault, not to the waits, which every kernel has.
+    """
+    loads = [one for one in present if one.effect in WAITS_FOR_LOADS]
+    scattered = [one for one in present if one.effect == Effect.UNCOALESCED]
+    if not loads or not scattered:
+        return []
+    scene = _without([*loads, *scattered], pricing.base)
+    both = pricing.complete.clocks - pricing.time(scene).clocks
+    alone = saved.get(Effect.UNCOALESCED, 0.0)
+    return [*loads, *scattered] if both - of_loads - alone > max(of_loads, alone) else []
 
 
 def _clocks_of_access(effect: Effect, sm: ModelledSm) -> float:

@@ -78,6 +78,13 @@ class BufferArgument:
     fields: tuple[BufferArgument, ...] = ()
 
     @property
+    def is_random(self) -> bool:
+        """True if it has random content, at least in a field."""
+        if self.fields:
+            return any(one.is_random for one in self.fields)
+        return isinstance(self.fill, str) and self.fill == "random"
+
+    @property
     def bytes(self) -> int:
         return prod(self.shape) * self.dtype.itemsize
 

@@ -243,7 +243,7 @@ def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
     if error := error_sentence(execution.report):
         yield "trust", f"{error} (docs/trust.md)"
     is_random = call.rung is not None or any(
-        isinstance(item, BufferArgument) and item.fill == "random" for item in call.arguments
+        isinstance(item, BufferArgument) and item.is_random for item in call.arguments
     )
     if is_random:
         yield "repeat", f"--seed {call.seed}"

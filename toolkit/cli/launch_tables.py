@@ -102,7 +102,7 @@ def _headline(simulated: SimulatedCall) -> Iterator[str]:
             f"  {call.rung.label} at {call.rung.problem}: random A and B, --seed {call.seed} "
             "repeats them"
         )
-    if any(isinstance(item, BufferArgument) and item.fill == "random" for item in call.arguments):
+    if any(isinstance(item, BufferArgument) and item.is_random for item in call.arguments):
         yield f"  random buffers: --seed {call.seed} repeats them"
     if execution.basis:
         yield f"  {execution.basis}{_speed(call, execution)}"

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.executed import ExecutedBlock
+from toolkit.execution.sampling import nearest
 from toolkit.sass.accesses import Below, RecordedAccesses
 from toolkit.sass.core.binding import ACCESS
 
@@ -51,12 +52,12 @@ def assumed_accesses(
         array: _Move.of(array, known, of_samples, arrays, common)
         for array in np.unique(np.concatenate(arrays)).tolist()
     }
-    nearest = known[np.abs(known[None, :] - np.arange(blocks)[:, None]).argmin(axis=1)]
-    place = np.searchsorted(known, nearest)
-    visited = sum(len(of_samples[k]) for k in place.tolist())
+    place = np.searchsorted(known, nearest(known, np.arange(blocks)))
+    represented = np.bincount(place, minlength=len(known)).tolist()
+    visited = sum(times * len(rows) for times, rows in zip(represented, of_samples, strict=True))
     spread = max(0, int(np.ceil(np.log2(max(1, visited) / MOST_ACCESSES))))
     is_random = any(move.step is None for move in moves.values())
-    around = np.array([_random(block) if is_random else 0.0 for block in range(blocks)])
+    around = _random(blocks) if is_random else np.zeros(blocks)
     found = []
     for k, (rows, array) in enumerate(zip(of_samples, arrays, strict=True)):
         is_common = np.isin(rows["line"], common)
@@ -76,7 +77,7 @@ def assumed_accesses(
     every = np.concatenate(found)
     every = every[np.argsort(every["block"], kind="stable")]
     below = Below(read=0, written_by_warps=0)
-    for k, times in enumerate(np.bincount(place, minlength=len(known)).tolist()):
+    for k, times in enumerate(represented):
         below += samples[int(known[k])].below.times(times)
     return RecordedAccesses(rows=every, spread=spread, below=below)
 
@@ -148,8 +149,9 @@ def _step_around(blocks: NDArray[np.int64], at: NDArray[np.int64], size: int) ->
     return float(step) if np.median(distance) <= ON_A_LINE * size else None
 
 
-def _random(block: int) -> float:
-    return float(np.random.default_rng(block).random())
+def _random(blocks: int) -> NDArray[np.float64]:
+    """A number from 0 to 1 for each block, the same in every launch."""
+    return np.random.default_rng(0).random(blocks)
 
 
 def _by_line(sample: ExecutedBlock) -> NDArray[Any]:

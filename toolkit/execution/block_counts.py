@@ -57,6 +57,7 @@ from toolkit.execution.traffic import L2Requests, Residence
 from toolkit.execution.wall_time import WallTime
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.accesses import RecordedAccesses
+from toolkit.sass.atomics import Atomics
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
@@ -85,6 +86,8 @@ class RecordedCounts(LaunchCounts):
     observed: Observed | None = None  # None unless a few blocks represent all
     # assumed accesses of all blocks, if those of the executed blocks do not tell them
     assumed: RecordedAccesses | None = None
+    # numbers that the executed blocks found changed (`core.TICKET`)
+    tickets: NDArray[np.void] | None = None
     why_no_time: str = ""  # reason for a launch without traffic and time
 
     @property
@@ -114,17 +117,24 @@ class RecordedCounts(LaunchCounts):
 
     @cached_property
     def atomics(self) -> AtomicOperations | None:
-        if self.observed is not None:
-            return of_executed_blocks(self.observed.atomics, self.observed.class_of)
-        (run,) = self.runs
-        return of_all_blocks(run.atomics) if run.atomics else None
+        return self._operations(lambda run: run.atomics)
 
     @cached_property
     def stores(self) -> AtomicOperations | None:
-        if self.observed is not None:
-            return of_executed_blocks(self.observed.stores, self.observed.class_of)
-        (run,) = self.runs
-        return of_all_blocks(run.stores) if run.stores else None
+        return self._operations(lambda run: run.stores)
+
+    def _operations(self, of_run: Callable[[Run], Atomics | None]) -> AtomicOperations | None:
+        """Operations on lines of all blocks, from those of the executed blocks."""
+        if self.observed is None:
+            (run,) = self.runs
+            found = of_run(run)
+            return of_all_blocks(found) if found else None
+        known = {
+            block: found
+            for block, run in self.observed.run_of.items()
+            if (found := of_run(run)) is not None
+        }
+        return of_executed_blocks(known, self.observed.class_of)
 
     def schedule(self, residence: Residence) -> Schedule | None:
         return super().schedule(residence) if self.exchange is None else None
@@ -177,6 +187,8 @@ class RecordedCounts(LaunchCounts):
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
         bound = self.again()
+        if self.tickets is not None:
+            bound = replace(bound, blocks_meet=False, tickets=self.tickets)
         if self.observed is not None:
             stand_in = self.observed.stand_in[list(replay.blocks)]
             replay = replace(replay, blocks=tuple(stand_in.tolist()))
@@ -284,6 +296,9 @@ class BlockSelection:
     flow: Flow
     metrics: Metrics
     functions: Mapping[str, int]  # number of the first instruction of each function, by name
+    # returns the launch and a function that executes single blocks, if blocks ask for what others
+    # write, but do not wait for it; else None
+    alone: Callable[[], tuple[BoundLaunch, Execute] | None]
 
 
 def counted_blocks(
@@ -325,10 +340,13 @@ def counted_blocks(
 
 def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -> RecordedCounts:
     """Counts from a plan by observation. Raises NoPlanError if all blocks must be executed."""
-    if selection.waits or bound.blocks_meet:
-        raise NoPlanError(WAIT)
     if bound.cluster_blocks > 1:
         raise NoPlanError(": they form clusters")
+    if selection.waits or bound.blocks_meet:
+        alone = None if selection.waits or _is_short(selection) else selection.alone()
+        if alone is None:
+            raise NoPlanError(WAIT)
+        bound, execute = alone
     found = observed(
         Observable(
             grid=bound.geometry.grid,
@@ -338,6 +356,8 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
             functions=selection.functions,
             seed=selection.seed,
             is_short=partial(_is_short, selection),
+            # a block that finds all others done may do more than they
+            always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
         )
     )
     if not found.is_sufficient and _is_short(selection):
@@ -357,6 +377,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         lifetimes=np.where(lifetimes_of(found.work) > AT_ONCE, 1.0, 0.0),
         assumed=assumed,
         observed=found,
+        tickets=bound.tickets,
         estimates=found.estimates,
         uncertainty="" if found.is_sufficient else _uncertainty(len(found.runs), bound),
         work=found.work,

@@ -34,7 +34,6 @@ from toolkit.execution.sampling import (
     further_draws,
     nearest_drawn,
 )
-from toolkit.sass.atomics import Atomics
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.machine import Run
 from toolkit.sass.regions import Flow
@@ -63,17 +62,19 @@ class Observed:
     class_of: NDArray[np.uint32]  # class of each block, by its linear index
     work: NDArray[Any]  # instructions of each block (core.WORK)
     stand_in: NDArray[np.int64]  # the block whose instructions each block is taken to execute
-    runs: Sequence[Run]  # of the executed blocks
+    run_of: Mapping[int, Run]  # of each executed block, by its linear index
     grid: Grid
     accesses: ClassAccesses | None  # accesses of all blocks; None if unknown
     lost: str  # reason why the executed blocks do not suffice, if they do not
     estimates: Estimates | None  # counters that are not proved
     # functions whose slow paths are the only code that may differ between blocks; or empty
     slow_paths: Sequence[str]
-    atomics: Mapping[int, Atomics]  # of each executed block, by its linear index
-    stores: Mapping[int, Atomics]  # likewise
     # the executed blocks by their linear index, if the accesses of the others are unknown
     samples: Mapping[int, ExecutedBlock] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[Run]:
+        return list(self.run_of.values())
 
     @property
     def is_sufficient(self) -> bool:
@@ -115,6 +116,8 @@ class Observable:
     functions: Mapping[str, int]  # number of the first instruction of each function, by name
     seed: bytes  # determines the random blocks
     is_short: Callable[[], bool]  # true if all blocks can be executed instead
+    # blocks that are executed in any case, by their linear indices
+    always: Sequence[int] = ()
 
 
 def observed(launch: Observable) -> Observed:
@@ -141,6 +144,7 @@ class _Observer:
             return self._without_proof()
         for block, run in proof.runs.items():
             self.executed.keep(block, run)
+        self.executed.execute(self.launch.always)
         classes = range(len(proof.leaders))
         known = sorted(self.executed.samples)
         populations = np.bincount(proof.class_of, minlength=len(classes))
@@ -246,7 +250,8 @@ class _Observer:
         """Estimates from random blocks alone, if the proof has too many classes."""
         if self.launch.is_short():
             raise NoPlanError(MANY)
-        known = sorted({b for one in regions(self.launch.grid) for b in one.members})
+        of_regions = {b for one in regions(self.launch.grid) for b in one.members}
+        known = sorted(of_regions.union(self.launch.always))
         self.executed.execute(known)
         drawn = self._drawn((), MANY)
         drawn += self._further(drawn)
@@ -292,22 +297,12 @@ class _Observer:
             class_of=class_of,
             work=work,
             stand_in=stand_in,
-            runs=[one.run for _, one in sorted(self.executed.samples.items())],
+            run_of={block: one.run for block, one in sorted(self.executed.samples.items())},
             grid=self.launch.grid,
             accesses=accesses,
             lost=lost,
             estimates=estimated,
             slow_paths=slow_paths,
-            atomics={
-                block: one.run.atomics
-                for block, one in self.executed.samples.items()
-                if one.run.atomics is not None
-            },
-            stores={
-                block: one.run.stores
-                for block, one in self.executed.samples.items()
-                if one.run.stores is not None
-            },
             samples={} if accesses else self.executed.samples,
         )
 

@@ -98,14 +98,20 @@ def nearest_drawn(
     block of whose class none was drawn. `class_of`: class of each block.
     """
     found = np.arange(len(class_of))
-    for number in np.unique(class_of):
+    of_drawn, of_executed = np.unique(drawn), np.unique(executed)
+    for number in np.flatnonzero(np.bincount(class_of)):
         members = np.flatnonzero(class_of == number)
-        among = np.intersect1d(drawn, members)
+        among = of_drawn[class_of[of_drawn] == number]
         if not among.size:
-            among = np.intersect1d(executed, members)
-        between = (among[1:] + among[:-1]) / 2
-        found[members] = among[np.searchsorted(between, members)]
+            among = of_executed[class_of[of_executed] == number]
+        found[members] = nearest(among, members)
     return found
+
+
+def nearest(among: NDArray[np.int64], blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each of `blocks`, the nearest of those `among`, which are in order. Of two, the lower."""
+    between = (among[1:] + among[:-1]) / 2
+    return among[np.searchsorted(between, blocks)]
 
 
 def further_draws(values: NDArray[np.float64], rest: int) -> int:

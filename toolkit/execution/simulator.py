@@ -33,6 +33,7 @@ from toolkit.execution.launch_time import (
 from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
 from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import check_cooperative, most_resident, residence_of
+from toolkit.execution.tickets import with_tickets
 from toolkit.execution.wall_time import MOST_INSTRUCTIONS, WallTime, announcing, estimated_wall_time
 from toolkit.launch.checks import (
     check_arguments,
@@ -66,6 +67,7 @@ from toolkit.sass.machine import (
     run_blocks,
 )
 from toolkit.sass.module_variables import describe_unset, outputs_of
+from toolkit.sass.polls import may_wait
 from toolkit.sass.printed import joined_records, text_of
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
@@ -270,6 +272,18 @@ class Simulator:
             fresh = bind(translated, geometry, arguments, setup=self.setup)[0]
             return replace(fresh, most_resident=bound.most_resident, lowered=bound.lowered)
 
+        def alone() -> tuple[BoundLaunch, Execute] | None:
+            if bound.heap_bytes or may_wait(flow):
+                return None
+            single = replace(bound, blocks_meet=False)
+            single = with_tickets(
+                single,
+                translated.linked.instructions,
+                lambda launch, block: self._run(launch, [range(block, block + 1)])[0],
+            )
+            return single, self._few_followed(single)
+
+        flow = Flow(translated.linked.instructions, translated.lowered)
         return BlockSelection(
             blocks=self.blocks,
             waits=waits,
@@ -277,7 +291,8 @@ class Simulator:
             limit_s=self.limit_s,
             trial=cache(partial(self._trial, bound, waits)),
             again=again,
-            flow=Flow(translated.linked.instructions, translated.lowered),
+            flow=flow,
+            alone=alone,
             metrics=lambda counts, rows: totals(instruction_counts(translated, counts, rows)),
             functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
         )

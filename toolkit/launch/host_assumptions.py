@@ -22,6 +22,7 @@ from toolkit.launch.host_unit import (
     BLOCKS,
     UNCONDITIONAL,
     Assumption,
+    HostCall,
     HostVariable,
     SourcePlace,
     Write,
@@ -47,6 +48,30 @@ _PROPERTIES: dict[str, tuple[str, Callable[[Device], int]]] = {
     "major": ("i32", lambda device: device.compute_capability[0]),
     "minor": ("i32", lambda device: device.compute_capability[1]),
 }
+
+
+# Attributes of cudaDeviceGetAttribute, by what follows cudaDevAttr
+_ATTRIBUTES = {
+    "MultiProcessorCount": "multiProcessorCount",
+    "MaxThreadsPerMultiProcessor": "maxThreadsPerMultiProcessor",
+    "MaxThreadsPerBlock": "maxThreadsPerBlock",
+    "MaxBlocksPerMultiprocessor": "maxBlocksPerMultiProcessor",
+    "WarpSize": "warpSize",
+    "MaxRegistersPerMultiprocessor": "regsPerMultiprocessor",
+    "MaxSharedMemoryPerMultiprocessor": "sharedMemPerMultiprocessor",
+    "MaxSharedMemoryPerBlock": "sharedMemPerBlock",
+    "MaxSharedMemoryPerBlockOptin": "sharedMemPerBlockOptin",
+    "ComputeCapabilityMajor": "major",
+    "ComputeCapabilityMinor": "minor",
+}
+
+
+def device_attribute(evaluator: Evaluator, name: str) -> Number:
+    """Value of an attribute such as "cudaDevAttrWarpSize", an int."""
+    found = _ATTRIBUTES.get(name.removeprefix("cudaDevAttr"))
+    if found is None:
+        raise UnknownValueError
+    return replace(device_property(evaluator, found), kind="i32")
 
 
 def device_property(evaluator: Evaluator, name: str) -> Number:
@@ -142,6 +167,12 @@ def assume_first_pass(evaluator: Evaluator, begin: int, place: SourcePlace) -> N
     line = evaluator.unit.texts[place.file].encode()[:begin].count(b"\n") + 1
     words = f"the first pass of the loop in line {line}"
     evaluator.assume(Assumption(words=words, loop=SourcePlace(file=place.file, at=begin)))
+
+
+def assume_first_call(evaluator: Evaluator, call: HostCall) -> None:
+    """Assume the first of several calls of a lambda."""
+    line = call.line
+    evaluator.assume(Assumption(words=f"the call of {call.name or 'a lambda'} in line {line}"))
 
 
 def is_in_update(write: Write, place: SourcePlace) -> bool:

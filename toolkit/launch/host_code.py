@@ -127,10 +127,10 @@ class HostCode:
         """
         found = []
         for call in self.launch_calls:
-            if kernel is not None and self.kernel_of(call) != kernel:
-                continue
             function = self.unit.function_at(call.place)
             for frame in self.calls.frames(function):
+                if kernel is not None and self.kernel_of(call, frame) != kernel:
+                    continue
                 assumed = set[Assumption]() if assuming else None
                 reading = _Reading(self.unit, self, call, frame, given or {}, block, assumed)
                 launch = reading.launch
@@ -144,22 +144,38 @@ class HostCode:
         found = [one for one in self.unit.calls if one.launch is not None]
         return sorted(found, key=lambda one: (one.place.file, one.place.at))
 
-    def kernel_of(self, call: HostCall, depth: int = 4) -> str:
+    def kernel_of(self, call: HostCall, frame: Frame, depth: int = 8) -> str:
         """Name of the kernel of a launch, which a macro or a pointer may stand for."""
-        name = call.name
+        name, place = call.name, call.place
         for _ in range(depth):
             if any(one.is_kernel for one in self.unit.functions.get(name, ())):
                 return name
             macro = self.unit.macros.get(name)
-            variable = self.unit.variable(name, call.place)
+            variable = self.unit.variable(name, place)
             if macro is not None and macro.parameters is None:
                 name = macro.body.partition("<")[0].strip()
-            elif variable is not None and not self.unit.writes_of(variable):
-                value = variable.declarator.child_by_field_name("value")
-                name = text_of(uncast(value)).lstrip("&") if value is not None else name
+            elif variable is not None and variable.name in frame.arguments:
+                value, place, frame = frame.arguments[variable.name]
+                name = _name_of_pointer(value)
+            elif variable is not None and (known := self._only_value(variable)) is not None:
+                name = _name_of_pointer(known)
             else:
                 break
         return call.name
+
+    def _only_value(self, variable: HostVariable) -> Node | None:
+        """What a variable is declared with, or what the only assignment gives it."""
+        value, writes = (
+            variable.declarator.child_by_field_name("value"),
+            self.unit.writes_of(variable),
+        )
+        if value is None and len(writes) == 1 and variable.kind == "variable":
+            return writes[0].value
+        return value if not writes else None
+
+
+def _name_of_pointer(value: Node) -> str:
+    return text_of(uncast(value)).lstrip("&").partition("<")[0].strip()
 
 
 @dataclass(frozen=True)
@@ -178,7 +194,7 @@ class _Reading:
     def launch(self) -> HostLaunch:
         call = self.call
         assert call.launch is not None, "it is one"
-        kernel = self.code.kernel_of(call)
+        kernel = self.code.kernel_of(call, self.frame)
         configuration = without_comments(call.launch)
         read = {
             name: self._extent(node)
@@ -190,7 +206,7 @@ class _Reading:
         templates = self._templates
         return HostLaunch(
             file=self.unit.names[call.place.file],
-            line=call.node.start_point[0] + 1,
+            line=call.line,
             kernel=kernel,
             name=self._name(kernel, templates),
             grid=sizes.get("grid"),
@@ -214,7 +230,7 @@ class _Reading:
 
     @cached_property
     def _definition(self) -> HostFunction | None:
-        kernel = self.code.kernel_of(self.call)
+        kernel = self.code.kernel_of(self.call, self.frame)
         found = [one for one in self.unit.functions.get(kernel, ()) if one.is_kernel]
         fitting = [one for one in found if len(one.parameters) == len(self._arguments)]
         chosen = fitting or found

@@ -19,7 +19,8 @@ _FROM_HEADERS = re.compile(r"__|CUDA|CUDNN|CUBLAS|CUB_|THRUST_|NV_")
 
 @dataclass(frozen=True, kw_only=True)
 class Macro:
-    """A macro; `parameters` are None of one without parentheses."""
+    """A macro; `parameters` are None of one without parentheses, and end with "..." if it takes
+    any number of arguments."""
 
     parameters: tuple[str, ...] | None
     body: str
@@ -70,9 +71,8 @@ class Directives:
         if name is None:
             return
         listed = node.child_by_field_name("parameters")
-        parameters = (
-            tuple(text_of(one) for one in listed.named_children) if listed is not None else None
-        )
+        names = text_of(listed).strip("() \t").split(",") if listed is not None else None
+        parameters = None if names is None else tuple(filter(None, map(str.strip, names)))
         body = re.sub(r"\\\r?\n", " ", text_of(value)) if value is not None else ""
         body = re.sub(r"//.*|/\*.*?\*/", " ", body).strip()
         macro = Macro(parameters=parameters, body=body)

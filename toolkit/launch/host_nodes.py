@@ -69,8 +69,16 @@ def name_of_declarator(node: Node) -> str | None:
         inner = found.child_by_field_name("declarator")
         if inner is None and found.type == "reference_declarator":
             inner = next((x for x in found.named_children if x.type == "identifier"), None)
+        if found.type == "parenthesized_declarator":  # of a pointer to a function
+            inner = only_child(found)
         found = inner
     return text_of(found) if found is not None else None
+
+
+def is_function_pointer(declarator: Node) -> bool:
+    """True for `(*run)(int)`."""
+    inner = declarator.child_by_field_name("declarator")
+    return inner is not None and inner.type == "parenthesized_declarator"
 
 
 def constructor_arguments(declarator: Node) -> list[Node] | None:
@@ -102,6 +110,20 @@ def call_arguments(call: Node) -> list[Node]:
     """Arguments of a call, in order; none where directives stand among them."""
     found = without_comments(call.child_by_field_name("arguments"))
     return [] if any(one.type.startswith("preproc") for one in found) else found
+
+
+def launch_of(call: Node) -> Node | None:
+    """The configuration `<<<grid, block>>>` of a call; None if it is no launch."""
+    return next((one for one in call.children if one.type == "kernel_call_syntax"), None)
+
+
+def outermost_call(call: Node) -> Node:
+    """The call that has a call among its arguments, such as that of a macro that checks it."""
+    outer = call.parent
+    while outer is not None and outer.type in ("argument_list", "call_expression"):
+        call = outer if outer.type == "call_expression" else call
+        outer = outer.parent
+    return call
 
 
 def template_arguments(function: Node | None) -> list[Node]:

@@ -33,6 +33,16 @@ def available_bytes() -> float:
     return min(_free_on_host(), _free_in_container())
 
 
+def memory_bytes() -> float:
+    """All memory of the host or of its container; infinite where neither says."""
+    found = inf
+    with suppress(OSError, ValueError, AttributeError):
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):  # no group, or the limit "max"
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return found
+
+
 def shortage(needed_bytes: float) -> str:
     """'1.2 GB on the host, 0.8 GB are free' if that is more than `available_bytes`, else ''."""
     available = available_bytes()

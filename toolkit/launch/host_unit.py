@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +16,21 @@ from pathlib import Path
 from tree_sitter import Node
 
 from toolkit.launch.host_directives import PREDEFINED, Directives, Macro
+from toolkit.launch.host_hidden_changes import (
+    extracted_names,
+    launches_of_macro,
+    lent_names,
+    target_names,
+    written_by_macro,
+)
+from toolkit.launch.host_lambdas import HostLambda, lambda_of
 from toolkit.launch.host_nodes import (
     constructor_arguments,
+    is_function_pointer,
+    launch_of,
     name_of_callee,
     name_of_declarator,
+    outermost_call,
     template_parameters,
     text_of,
     uncast,
@@ -148,12 +159,16 @@ class HostFunction:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HostCall:
-    """A call of a function, a launch of a kernel where `launch` is its configuration."""
+    """A call of a function, a launch of a kernel where `launch` is its configuration.
+
+    `node` and `launch` of a launch that a macro makes are of the text of the macro.
+    """
 
     name: str
     node: Node
     place: SourcePlace
     launch: Node | None
+    line: int
 
 
 @dataclass
@@ -173,6 +188,7 @@ class HostUnit:
     writes: dict[str, list[Write]] = field(default_factory=lambda: defaultdict(list))
     uses: dict[str, list[Use]] = field(default_factory=lambda: defaultdict(list))
     loops: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    lambdas: dict[int, list[HostLambda]] = field(default_factory=lambda: defaultdict(list))
     enumerators: dict[str, Node] = field(default_factory=dict)
     _meant: dict[tuple[str, SourcePlace], HostVariable | None] = field(default_factory=dict)
 
@@ -226,6 +242,23 @@ class HostUnit:
     def loops_around(self, place: SourcePlace) -> list[tuple[int, int]]:
         return [one for one in self.loops[place.file] if one[0] <= place.at < one[1]]
 
+    def lambdas_around(self, place: SourcePlace) -> list[HostLambda]:
+        """The lambdas that a place is in, the innermost last."""
+        found = [one for one in self.lambdas[place.file] if one.contains(place.at)]
+        return sorted(found, key=lambda one: one.begin)
+
+    def calls_of(self, one: HostLambda, file: int) -> list[HostCall]:
+        """Calls of a lambda, by its name or where it is written."""
+        return [
+            call
+            for call in self.calls
+            if call.place.file == file
+            and (
+                (call.name == one.name and one.name and call.place.at > one.begin)
+                or call.node.child_by_field_name("function") == one.node
+            )
+        ]
+
     # Reading.
 
     def read(self, text: str, name: str, header: Header) -> HostUnit:
@@ -246,6 +279,9 @@ class HostUnit:
         return self
 
     def _note(self, node: Node, file: int) -> None:  # noqa: PLR0912
+        for lent in filter(None, lent_names(node, self.structs)):
+            place = SourcePlace(file=file, at=node.end_byte - 1)
+            self.uses[lent].append(Use(place=place, function="", position=0, is_address=True))
         match node.type:
             case "function_definition":
                 self._note_function(node, file)
@@ -258,6 +294,8 @@ class HostUnit:
                 first = node.child_by_field_name("initializer")
                 begin = first.end_byte if first is not None else node.start_byte
                 self.loops[file].append((begin, node.end_byte))
+            case "lambda_expression":
+                self.lambdas[file].append(lambda_of(node))
             case "assignment_expression":
                 target, value = (node.child_by_field_name(x) for x in ("left", "right"))
                 plain = text_of(node.child_by_field_name("operator")) == "="
@@ -265,10 +303,14 @@ class HostUnit:
             case "update_expression":
                 self._note_write(node.child_by_field_name("argument"), None, node, file)
             case "binary_expression" if node.children[1].type == ">>":
-                if re.match(r"\s*(std::)?\w*(cin|stream|file|in)\b", text_of(node)):
-                    self._note_write(node.children[2], None, node, file)
+                self._note_unknown(extracted_names(node), node, file)
             case "call_expression":
                 self._note_call(node, file)
+                self._note_unknown(written_by_macro(node, self.macros), node, file)
+            case "expression_statement" if node.named_children[:1]:
+                self._note_unknown(
+                    written_by_macro(node.named_children[0], self.macros), node, file
+                )
             case "type_definition":
                 declarator = node.child_by_field_name("declarator")
                 kind = node.child_by_field_name("type")
@@ -337,8 +379,10 @@ class HostUnit:
             name = name_of_declarator(declarator)
             if name is None:
                 continue
-            if declarator.type == "function_declarator" and (
-                is_global or constructor_arguments(declarator) is None
+            if (
+                declarator.type == "function_declarator"
+                and not is_function_pointer(declarator)
+                and (is_global or constructor_arguments(declarator) is None)
             ):
                 listed = text_of(declarator.child_by_field_name("parameters"))
                 self.prototypes[name].append(listed)
@@ -362,7 +406,8 @@ class HostUnit:
                 path = f".{text_of(target.child_by_field_name('field'))}{path}"
             elif target.type == "parenthesized_expression" and target.named_children:
                 inner = target.named_children[0]
-            else:  # an element, or what a pointer points to
+            else:  # an element, or what a pointer points to, or one of several variables
+                self._note_unknown(target_names(target), node, file)
                 return
             target = inner
         if target is None:
@@ -376,14 +421,40 @@ class HostUnit:
         )
         self.writes[text_of(target)].append(write)
 
+    def _note_unknown(self, names: Iterable[str], node: Node, file: int) -> None:
+        """Note that variables may have changed to a value that is not known."""
+        for name in names:
+            place = SourcePlace(file=file, at=node.start_byte)
+            write = Write(node=node, place=place, path="", value=None, home=_home(node))
+            self.writes[name].append(write)
+
+    def _note_attribute(self, call: Node, arguments: Sequence[Node], file: int) -> None:
+        """Note the variable that gets an attribute of the device. Its value is that of the call."""
+        target = uncast(arguments[0]) if len(arguments) == 3 else call
+        if target.type == "pointer_expression" and text_of(target).startswith("&"):
+            home = _home(outermost_call(call))
+            place = SourcePlace(file=file, at=call.start_byte)
+            name = text_of(target.child_by_field_name("argument"))
+            self.writes[name].append(Write(node=call, place=place, path="", value=call, home=home))
+
     def _note_call(self, node: Node, file: int) -> None:
         function, arguments = (node.child_by_field_name(x) for x in ("function", "arguments"))
         if function is None or arguments is None:
             return
-        launch = next((one for one in node.children if one.type == "kernel_call_syntax"), None)
+        launch = launch_of(node)
         name = name_of_callee(function)
         place = SourcePlace(file=file, at=node.start_byte)
-        self.calls.append(HostCall(name=name, node=node, place=place, launch=launch))
+        line = node.start_point[0] + 1
+        self.calls.append(HostCall(name=name, node=node, place=place, launch=launch, line=line))
+        for inner in launches_of_macro(node, self.macros):
+            made = name_of_callee(inner.child_by_field_name("function") or inner)
+            configuration = launch_of(inner)
+            self.calls.append(
+                HostCall(name=made, node=inner, place=place, launch=configuration, line=line)
+            )
+        if name == "cudaDeviceGetAttribute":
+            self._note_attribute(node, without_comments(arguments), file)
+            return
         for position, argument in enumerate(without_comments(arguments)):
             is_address = False
             one = uncast(argument)

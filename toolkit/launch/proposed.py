@@ -58,7 +58,7 @@ class Proposed:
     facts: tuple[str, ...] = ()
     others: tuple[int, ...] = ()
     is_left_out: bool = False  #: the source holds the kernel, but an `#if` leaves it out
-    in_macros: str = ""  #: says that a macro may launch the kernel
+    unread: str = ""  #: says which macro or pointer may launch the kernel
 
     def notes(self, file: str) -> list[str]:
         """Say what host code told, and its other launches; `file` is the name of the source."""
@@ -133,7 +133,7 @@ class Proposed:
         if self.launch:
             return f"line {self.launch.line} launches{kernel} with {self.launch.why_open}"
         left = ", which stands in a part that an #if leaves out" if self.is_left_out else ""
-        return f"no host code launches{kernel or ' a kernel'}{left}{self.in_macros}"
+        return f"no host code launches{kernel or ' a kernel'}{left}{self.unread}"
 
 
 def extent_text(extent: Sequence[int]) -> str:

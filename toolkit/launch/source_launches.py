@@ -102,7 +102,8 @@ class SourceLaunches:
     def chosen(self, kernel: str | None, line: int | None = None) -> str | None:
         """The name of the kernel that is meant, with its template arguments.
 
-        Without a name it is the one that host code launches in `line`.
+        Without a name it is the one that host code launches in `line`, or the only one that it
+        launches.
         None if no kernel is seen. Raises InputError for a number or a name that is not there, and
         without a name for several kernels.
         """
@@ -114,6 +115,8 @@ class SourceLaunches:
             if len(launched) == 1 and None not in launched:
                 return launched.pop()
         if kernel is None:
+            if len(kernels) > 1 and (launched_kernel := self._only_launched):
+                return launched_kernel
             if len(kernels) > 1:
                 raise InputError(
                     f"{self.name} holds {len(kernels)} kernels: say which one, by name or by "
@@ -130,6 +133,14 @@ class SourceLaunches:
         if kernel.endswith("<...>"):
             raise self._without_instance(kernel, f"{kernel} is never instantiated in {self.name}")
         return self._instantiated(kernel)
+
+    @property
+    def _only_launched(self) -> str | None:
+        """The kernel that all launches of host code are of; None if they are of several, or if it
+        is not known of one of them."""
+        launched = {one.name for one in self.launches}
+        only = launched.pop() if len(launched) == 1 else None
+        return only if only in self.kernels else None
 
     def _elsewhere(self, kernel: str | None) -> str:
         plain = unqualified(kernel) if kernel else ""
@@ -170,17 +181,23 @@ class SourceLaunches:
                 "not be read"
             )
         else:
-            why = f"{otherwise}{self._in_macros(name)}"
+            why = f"{otherwise}{self._unread(name)}"
         return InputError(f"{why}: {_template(self.code, kernel)}")
 
-    def _in_macros(self, kernel: str) -> str:
-        """Say that macros launch kernels, if one may launch this kernel."""
+    def _unread(self, kernel: str) -> str:
+        """Say which macro, or which launch through a pointer, may launch this kernel."""
         bodies = {name: one.body for name, one in self.code.unit.macros.items() if one is not None}
         launching = [name for name, body in bodies.items() if "<<<" in body]
         found = [x for x in launching if kernel in bodies[x] or "##" in bodies[x]]
-        if not found:
+        if found:
+            return f" (the macro {found[0]} launches kernels, but not in a way that is read)"
+        known = self.code.unit.functions
+        through = [one for one in self.launches if not re.fullmatch(r"\w+", one.kernel)]
+        through += [one for one in self.launches if one.kernel not in known]
+        if not through:
             return ""
-        return f" (the macro {found[0]} launches kernels, but launches in macros are not read)"
+        first = through[0]
+        return f" (line {first.line} launches {first.kernel}, a pointer that is not followed)"
 
     def proposed(
         self,
@@ -221,8 +238,8 @@ class SourceLaunches:
         if best is None:
             one = _of_launch(None, kernel, declared, caller)
             is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
-            in_macros = self._in_macros(name) if name is not None else ""
-            return replace(one, is_left_out=is_left_out, in_macros=in_macros)
+            unread = self._unread(name) if name is not None else ""
+            return replace(one, is_left_out=is_left_out, unread=unread)
         if best.is_open(best.guessable):
             assuming = self.code.launches(values, name, block=block, assuming=True)
             known = best_of(self._of_kernel(assuming, kernel, line))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -50,11 +51,14 @@ from toolkit.machine_code.device_side import (
     DeviceSide,
     check_calls,
     device_side,
+    first_device_launch,
     host_variable,
 )
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
 from toolkit.machine_code.include_paths import (
+    DEVICE_LAUNCH,
+    NO_LONGER,
     check_readable,
     explained,
     explained_missing,
@@ -104,6 +108,8 @@ _FRONT_END_ERROR = re.compile(
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
 _SEEMS_MIXED = re.compile(r"\bmain\s*\(|<<<|#[ \t]*include[ \t]*<(?:vector|iostream)>")
 MOST_ROUNDS = 5  # in each, the compiler names items that it cannot compile
+# NVRTC takes that of a header for a token; `device_side` reads headers without it
+_BYTE_ORDER_MARK = BOM_UTF8.decode()
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
 _NO_CODE = "with these options the compiler makes no machine code: leave out --option"
 
@@ -311,7 +317,7 @@ def _compiled_or_cut(
         if not _FRONT_END_ERROR.search(error.log or ""):
             raise
         side = _side(request, folder, folders)
-        if not side.reasons:
+        if not side.reasons and _BYTE_ORDER_MARK not in (error.log or ""):
             raise
     return _compiled_side(request, side)
 
@@ -339,12 +345,26 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[_Made, tuple[Le
         except CompileError as error:
             smaller = side.without(complaints_of(error))
             if smaller is None:
-                _raise_missing(side)
-                _raise_host_variable(error, side)
+                _raise_explained(error, side)
                 raise
             side = smaller
     side = side.only_needed()
-    return _compiled(_of_side(request, side)), side.left_out
+    try:
+        return _compiled(_of_side(request, side)), side.left_out
+    except CompileError as error:
+        _raise_explained(error, side)
+        raise
+
+
+def _raise_explained(error: CompileError, side: DeviceSide) -> None:
+    """Raise CompileError with the cause of an error, if it is known."""
+    for file, line, said in complaints_of(error):
+        if said.startswith(NO_LONGER):  # whatever else is missing
+            raise CompileError(f"{file}, line {line}: {said}")
+    _raise_missing(side)
+    if launch := first_device_launch(side):
+        raise CompileError(f"{launch[0]}, line {launch[1]}: {DEVICE_LAUNCH}")
+    _raise_host_variable(error, side)
 
 
 def complaints_of(error: CompileError) -> list[tuple[str, int, str]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -301,6 +302,14 @@ def check_calls(side: DeviceSide) -> None:
                 )
 
 
+def first_device_launch(side: DeviceSide) -> tuple[str, int] | None:
+    """File and line of the first kernel launch in the device code that is needed."""
+    for item in sorted(side.roots, key=lambda one: (one.file != side.file, one.line)):
+        if (at := item.text.find(b"<<<")) >= 0:
+            return item.file, item.line + item.text[:at].count(b"\n")
+    return None
+
+
 def host_variable(side: DeviceSide, name: str) -> Item | None:
     """The variable of the host with this name."""
     found = (
@@ -323,6 +332,8 @@ def _read(path: Path, name: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{name}: {path}, which it includes, cannot be read: {reason}") from error
+    if content.startswith(BOM_UTF8):  # NVRTC takes it for a token; spaces keep the places
+        content = b" " * len(BOM_UTF8) + content.removeprefix(BOM_UTF8)
     return content
 
 

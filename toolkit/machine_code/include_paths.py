@@ -114,6 +114,9 @@ def _reads_a_file(option: str) -> bool:
     return _READS_OTHER_FILES.search(option) is not None or not option.startswith("-")
 
 
+# Functions of a warp that CUDA has for compute capabilities below 7.0 alone
+NO_LONGER = "CUDA has no "
+_WITHOUT_MASK = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot")
 DEVICE_LAUNCH = (
     "a kernel launches another one (dynamic parallelism), which is not supported: launch both from "
     "the host"
@@ -132,14 +135,14 @@ def explained(message: str) -> str:
     'identifier "INFINITY" is undefined: #include <math.h>'
     >>> explained('identifier "TILE" is undefined')
     'identifier "TILE" is undefined: if it is a macro, give --define TILE=VALUE'
+    >>> explained('identifier "__shfl_down" is undefined')
+    'CUDA has no __shfl_down any more: take __shfl_down_sync with a mask of lanes'
     >>> explained("ptxas: Unresolved extern function '_Z5otherf'").partition(":")[0]
     'other is declared and not defined'
     """
     undefined = re.search(r'identifier "(\w+)" is undefined', message)
-    if undefined and undefined[1] in HEADER_OF:
-        return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
-    if undefined and undefined[1].isupper():
-        return f"{message}: if it is a macro, give --define {undefined[1]}=VALUE"
+    if undefined and (explanation := _explained_name(undefined[1], message)):
+        return explanation
     unresolved = _UNRESOLVED.search(message)
     if unresolved:
         found = demangled(unresolved[1])
@@ -156,6 +159,15 @@ def explained(message: str) -> str:
         is_launch = re.search("device-side kernel launch|kernel launch from __device__", message)
         return DEVICE_LAUNCH if is_launch else message
     return explained_missing(missing[1])
+
+
+def _explained_name(name: str, message: str) -> str:
+    """The message that a name is undefined, with the remedy; empty if none is known."""
+    if name in _WITHOUT_MASK:
+        return f"{NO_LONGER}{name} any more: take {name}_sync with a mask of lanes"
+    if name in HEADER_OF:
+        return f"{message}: #include <{HEADER_OF[name]}>"
+    return f"{message}: if it is a macro, give --define {name}=VALUE" if name.isupper() else ""
 
 
 def removed_reference(declaration: str) -> str | None:
@@ -180,7 +192,10 @@ def explained_missing(header: str) -> str:
     'there is no tile.cuh beside the source: name its folder: --option -IFOLDER'
     """
     lacks_cuda = not in_folders_of_cuda(_ONE_OF_ITS_FILES)
-    if _OF_CUDA.match(header) and (lacks_cuda or _OF_ANOTHER_WHEEL.match(header)):
+    library = header.partition("/")[0] if "/" in header else ""
+    has_library = library and any((folder / library).is_dir() for folder in _folders_of_cuda())
+    of_another_wheel = _OF_ANOTHER_WHEEL.match(header) and not has_library
+    if _OF_CUDA.match(header) and (lacks_cuda or of_another_wheel):
         remedy = CURAND_REMEDY if header.startswith("curand") else REMEDY
         return f"{header} of CUDA is not installed: {remedy}"
     return f"there is no {header} beside the source: name its folder: --option -IFOLDER"

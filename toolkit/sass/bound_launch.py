@@ -48,6 +48,7 @@ class BoundLaunch:
     cuts: bool = False  # streams end with these steps, and so does a block at its limit
     spread: Spread | None = None
     notes_requests: bool = False  # the first of each instruction
+    notes_atomics: bool = False  # with these, also that of each atomic operation
     regions: Regions | None = None  # where values come from is followed, with these regions
     notes_work: bool = False  # of each block
     heap_bytes: int = 0  # of malloc; 0: nothing calls it
@@ -60,6 +61,7 @@ class BoundLaunch:
     textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
     paces: NDArray[Any] | None = None  # of instructions (`core.PACE`): blocks run in time
     quantum: int = 1  # ticks for which warps then run side by side
+    tickets: NDArray[Any] | None = None  # numbers that blocks find changed (`core.TICKET`)
     # A warp that polls in vain leaves its loop; otherwise this is a deadlock.
     gives_up: bool = False
     # Beyond all arrays, global reads give zeros and stores are lost; otherwise this is a fault.

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from toolkit.machine_code.instruction import Immediate, Instruction, Register
 
-_INDIRECT = {"BRX", "BRXU", "JMX", "JMXU"}
+INDIRECT = {"BRX", "BRXU", "JMX", "JMXU"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ControlFlow:
                 return [*following, target] if target is not None else list(range(self.end + 1))
             case "EXIT" | "RET" | "KILL" | "BPT":
                 return [*following, self.end]
-            case indirect if indirect in _INDIRECT:
+            case indirect if indirect in INDIRECT:
                 return [*following, *self._places]
         return [pc + 1]
 
@@ -74,7 +74,7 @@ class ControlFlow:
                 following = [*following, *after_calls]
             elif pc in self.callees:
                 following = [*following, self.callees[pc]]
-            elif one.opcode == "CALL" or one.opcode in _INDIRECT:
+            elif one.opcode == "CALL" or one.opcode in INDIRECT:
                 following = list(range(self.end))
             found.append([after for after in following if after < self.end])
         return found

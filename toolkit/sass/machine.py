@@ -392,7 +392,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 
 # What the core's launch has under the same names.
 _OF_THE_BOUND_LAUNCH = (
-    *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
+    *("cluster", "local_bytes", "notes_requests", "notes_atomics", "most_steps", "most_accesses"),
     *("shared_base", "shared_bytes", "heap_bytes", "at_once", "registers", "checks_products"),
     *("quantum", "gives_up", "leaves_bounds"),
 )
@@ -430,6 +430,8 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
         launch.region_writes = bound.regions.writes.ctypes.data
     if bound.paces is not None:
         launch.paces = bound.paces.ctypes.data
+    if bound.tickets is not None:
+        launch.tickets, launch.ticket_count = bound.tickets.ctypes.data, len(bound.tickets)
     if bound.textures is not None:
         launch.textures, launch.texture_count = bound.textures.ctypes.data, len(bound.textures)
     for number, data in bound.banks.items():

@@ -19,6 +19,9 @@ from toolkit.sass.core import binding as core
 
 SAME, BLOCK_INDEX, DATA = range(3)  # of origins.h
 
+Coefficients = tuple[int, int, int]  # along x, y and z
+Interval = tuple[int, int]  # lowest and highest value
+
 
 @dataclass(frozen=True, kw_only=True)
 class Origins:
@@ -64,15 +67,42 @@ def inside(origins: Origins, at: tuple[int, int, int], grid: tuple[int, int, int
 
     Periods are not considered.
     """
-    distances = [np.arange(n, dtype=np.int64) - here for n, here in zip(grid, at, strict=True)]
-    x, y, z = distances
-    found = np.ones(grid[::-1], dtype=np.bool_)
-    for border in origins.borders:
-        c, low, high = border["c"].tolist(), int(border["low"]), int(border["high"])
-        reach = [sorted((k * int(d[0]), k * int(d[-1]))) for k, d in zip(c, distances, strict=True)]
-        least, most = (sum(ends) for ends in zip(*reach, strict=True))
-        if low <= least and most <= high:
-            continue
+    slanted, box = dict[Coefficients, Interval](), [(0, n - 1) for n in grid]
+    for c, (low, high) in _tightest(origins.borders).items():
+        axes = [axis for axis, k in enumerate(c) if k]
+        if len(axes) > 1:
+            slanted[c] = low, high
+        for axis in axes if len(axes) == 1 else ():
+            near, far = _quotients(low, high, c[axis])
+            first, last = box[axis]
+            box[axis] = max(first, at[axis] + near), min(last, at[axis] + far)
+    ranges = tuple(slice(first, max(first, last + 1)) for first, last in box)
+    x, y, z = (
+        np.arange(one.start, one.stop, dtype=np.int64) - here
+        for one, here in zip(ranges, at, strict=True)
+    )
+    found = np.zeros(grid[::-1], dtype=np.bool_)
+    part = found[ranges[::-1]]
+    part[...] = True
+    for c, (low, high) in slanted.items():
         moved = c[0] * x + (c[1] * y)[:, None] + (c[2] * z)[:, None, None]
-        found &= (moved >= low) & (moved <= high)
+        part &= (moved >= low) & (moved <= high)
     return found
+
+
+def _tightest(borders: NDArray[Any]) -> dict[Coefficients, Interval]:
+    """The values that all borders of a function c · d of the distance allow, by c."""
+    found = dict[Coefficients, Interval]()
+    for border in borders:
+        x, y, z = border["c"].tolist()
+        low, high = int(border["low"]), int(border["high"])
+        known = found.get((x, y, z), (low, high))
+        found[x, y, z] = max(low, known[0]), min(high, known[1])
+    return found
+
+
+def _quotients(low: int, high: int, c: int) -> Interval:
+    """First and last distance d for which c · d is between `low` and `high`."""
+    if c < 0:
+        low, high, c = -high, -low, -c
+    return -(-low // c), high // c

@@ -28,7 +28,6 @@ from toolkit.machine_code.program import Linked, link
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import BRANCH_WAITS, SYSTEM_FUNCTIONS
-from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.isa.slots import refuse
 from toolkit.sass.module_variables import (
@@ -37,6 +36,7 @@ from toolkit.sass.module_variables import (
     MemoryUse,
     symbols_of,
 )
+from toolkit.sass.polls import reads_what_others_write
 from toolkit.sass.space import (
     CONSTANT_WINDOW,
     HEAP_WINDOW,
@@ -71,7 +71,6 @@ BEFORE_CLUSTERS = 0xA0
 # Opcodes whose effect depends on what other blocks did before, as that of loads does which ask for
 # what others just wrote: such blocks run in order. Those that read it may wait for it.
 _REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED", "SURED"}
-_READ = {"ATOM", "ATOMG"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +147,7 @@ def bind(
         workspace=WORKSPACE_WINDOW if setup.cooperative else 0,
     )
     takes_heap = uses_heap(kernel)
-    meet = takes_heap or any(map(_reads_what_others_write, kernel.instructions))
+    meet = takes_heap or any(map(reads_what_others_write, kernel.instructions))
     module = _memory_of_module(translated, banks, symbols)
     system = _memory_of_system(setup, takes_heap=takes_heap)
     size = banks[CONSTANT_BANK].size if CONSTANT_BANK in banks else 0
@@ -170,11 +169,6 @@ def bind(
     )
     written = zip(buffers, arrays.values(), strict=True)
     return bound, tuple(x.data.view(a.dtype).reshape(a.shape) for x, a in written)
-
-
-def _reads_what_others_write(instruction: Instruction) -> bool:
-    is_load = instruction.opcode in ("LD", "LDG")
-    return instruction.opcode in _READ or (is_load and is_strong(instruction))
 
 
 def uses_heap(kernel: Kernel) -> bool:

@@ -59,12 +59,11 @@ class _Reach:
     """
 
     def __init__(self, flow: Flow) -> None:
-        program = np.ascontiguousarray(flow.lowered.program)
         slots = flow.lowered.slots
         uniform = range(flow.lowered.first_uniform, slots)
         uniform_predicates = range(slots + PT + 1, slots + UPT)
         self._uniform = _bits([*uniform, *uniform_predicates])
-        self._rows = [_Row(row, program[k:].ctypes.data, slots) for k, row in enumerate(program)]
+        self._rows = rows_of(flow)
         self.decides = False
         self._anywhere, self._spaces = 0, set[int]()  # uniform registers, and memory
         before = None
@@ -85,7 +84,7 @@ class _Reach:
                     reached[following] = found | (already or 0)
                     heappush(pending, following)
 
-    def _after(self, row: _Row, reached: int) -> int:
+    def _after(self, row: DataFlowRow, reached: int) -> int:
         """Return what the sums have reached after an instruction."""
         guarded = bool(row.guard & reached)
         self.decides |= guarded  # lanes whose guard is true are counted
@@ -103,7 +102,7 @@ class _Reach:
             return reached | row.written
         return reached & ~row.replaced
 
-    def _through_memory(self, row: _Row, sources: set[int]) -> bool:
+    def _through_memory(self, row: DataFlowRow, sources: set[int]) -> bool:
         """True if what an operation of memory returns may depend on sums."""
         stores_data = row.name in _STORES or row.name == "ATOMIC"
         of_address = {k for k in sources if k < DATA_SOURCE or not stores_data}
@@ -115,7 +114,7 @@ class _Reach:
         return not self._spaces.isdisjoint(row.spaces) and row.name not in _STORES
 
 
-class _Row:
+class DataFlowRow:
     """One instruction of a program, as far as values go through it."""
 
     def __init__(self, row: Any, address: int, slots: int) -> None:
@@ -150,6 +149,15 @@ class _Row:
             self.spaces = {SHARED}
         if self.name.startswith("MBARRIER") or self.name == "LOAD_CONSTANT":
             self.spaces = set()
+
+
+def rows_of(flow: Flow) -> list[DataFlowRow]:
+    """Where values go through each instruction of a program."""
+    program = np.ascontiguousarray(flow.lowered.program)
+    return [
+        DataFlowRow(row, program[k:].ctypes.data, flow.lowered.slots)
+        for k, row in enumerate(program)
+    ]
 
 
 def _bits(numbers: Iterable[int]) -> int:

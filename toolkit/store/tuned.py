@@ -32,7 +32,7 @@ from analysis.records.profile import Interval
 from kernels.selection import Selection, find
 from kernels.variant import Variant
 from toolkit.store.profile_json import check_numbers, first_problem, read_text
-from toolkit.store.user_files import users_folder, write_atomically
+from toolkit.store.user_files import only_writer, users_folder, write_atomically
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -134,7 +134,8 @@ def keep(entries: Iterable[Tuned]) -> Path:
     path = user_file()
     with suppress(OSError):  # `_write` says why
         path.parent.mkdir(parents=True, exist_ok=True)
-    return _write(path, [*read(path), *entries])
+    with only_writer(path):  # another run may add entries at the same time
+        return _write(path, [*read(path), *entries])
 
 
 def read(path: Path) -> tuple[Tuned, ...]:

@@ -11,7 +11,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from difflib import get_close_matches
 from math import inf
 from pathlib import Path
@@ -140,6 +140,23 @@ def write_atomically(path: str | Path, content: str | bytes, *, durable: bool = 
             if durable:
                 os.fsync(file.fileno())
         temporary.replace(target)
+
+
+@contextmanager
+def only_writer(path: str | Path) -> Iterator[None]:
+    """Wait until no other process changes the file at a path, and keep others from it meanwhile.
+
+    They have to ask in the same way. Where a lock is not possible, the file is changed without one.
+    """
+    target = _target(path)
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):  # no such system; or the folder is read only
+            import fcntl
+
+            lock = target.with_name(f".{target.name}.lock").open("w")
+            stack.enter_context(lock)
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed, also by the end of the process
+        yield
 
 
 def _target(path: str | Path) -> Path:

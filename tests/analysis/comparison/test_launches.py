@@ -152,8 +152,26 @@ def test_other_random_content_is_noted():
     assert note.startswith("the random content differs")
 
 
-def test_seeds_do_not_matter_where_nothing_is_random():
-    before = edited(arguments=("f32[64]=zeros",))
+RANDOM = (
+    *("f32[64]", "f32[64]=random", "x=f32[8,8]", "struct[4]:i32,f32[3]=1", "x=struct[4]:i32"),
+    *("tex:f32[512,512],linear,clamp", "image=tex:u8x4[64,64],float", "surf:f32[8,8]"),
+)
+GIVEN = (
+    *("f32[64]=zeros", "x=f32[8,8]=ones", "n=4", "i32=4", "in[1].npy", "struct:i32=1,f32=2"),
+    *("tex:f32[8,8]=zeros,linear", "tex:u8x4[64,64]=a.npy,float", "struct[4]:i32=0,f32[3]=1"),
+)
+
+
+@pytest.mark.parametrize("argument", RANDOM)
+def test_random_content_of_any_argument_is_noted(argument):
+    before = edited(arguments=("i32=4", argument))
+    (note,) = compare_launches(before, replace(before, seed=2)).notes
+    assert note.startswith("the random content differs")
+
+
+@pytest.mark.parametrize("argument", GIVEN)
+def test_seeds_do_not_matter_where_nothing_is_random(argument):
+    before = edited(arguments=(argument,))
     assert compare_launches(before, replace(before, seed=2)).notes == ()
 
 

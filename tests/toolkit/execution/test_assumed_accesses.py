@@ -33,6 +33,7 @@ def one_by_one(samples: dict[int, Any], blocks: int, spread: int) -> NDArray[Any
     known, found = sorted(samples), []
     reads = np.concatenate([samples[block].sectors[6:] // 4 for block in known])
     first, size = int(reads.min()), int(reads.max() - reads.min()) + 1
+    random = np.random.default_rng(0).random(blocks)
     for block in range(blocks):
         near = min(known, key=lambda k: (abs(k - block), k))
         rows = assumed._by_line(samples[near])
@@ -41,7 +42,7 @@ def one_by_one(samples: dict[int, Any], blocks: int, spread: int) -> NDArray[Any
         if block != near:
             own = lines[4:6]
             lines[4:6] = (own - 1000 + 2 * (block - near)) % (2 * known[-1] + 2) + 1000
-            around = round(np.random.default_rng(block).random() * size)
+            around = round(random[block] * size)
             lines[6:] = (lines[6:] - first + around) % size + first
         rows["line"] = lines
         found.append(rows[assumed._is_chosen(rows["line"], spread)])

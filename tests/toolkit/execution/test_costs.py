@@ -258,3 +258,32 @@ def test_the_line_of_atomic_operations_is_named_where_others_execute_more():
     first = max(found.lines[:-1], key=lambda one: one.time_s)
     at = RESIDUAL.partition("atomicAdd")[0].count("\n") + 1
     assert (first.line, first.time_s > 0.8 * found.time_s) == (at, True)
+
+
+# A thread per row: 32 lines per request, of which each sector serves 16 passes of the loop.
+ROWS = r"""
+#include <cuda_bf16.h>
+extern "C" __global__ void rows(
+        __nv_bfloat16 *out, const int *which, const __nv_bfloat16 *table, int n) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    const __nv_bfloat16 *x = table + which[row] * n;
+    for (int i = 0; i < n; i++)
+        out[row * n + i] = (__nv_bfloat16)(2.0f * (float)x[i]);
+}"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_uncoalesced_accesses_are_the_cause_where_waits_hide_what_they_cost(seed):
+    n, many = 768, 4096
+    which = np.random.default_rng(seed).integers(0, many, 8192).astype(np.int32)
+    found = simulate(
+        ROWS,
+        grid=256,
+        block=32,
+        arguments=[np.zeros(8192 * n, np.uint16), which, np.ones(many * n, np.uint16), np.int32(n)],
+        device="h200",
+        outputs=False,
+    )
+    largest = max((one for one in found.causes if one.is_avoidable), key=lambda one: one.time_s)
+    assert largest.cause == Effect.UNCOALESCED
+    assert largest.time_s > 0.5 * found.predicted.time_s

@@ -301,3 +301,10 @@ def test_too_little_memory_for_a_check_is_said_before_blocks_are_tried(monkeypat
     )
     with pytest.raises(LaunchError, match=r"a check takes up to .* take a smaller launch"):
         launched("add", check, announce=lambda told: None)
+
+
+def test_a_trial_that_takes_next_to_no_time_is_repeated_with_more_blocks(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 0.003 + 1e-5 * blocks)  # 3 ms for the threads
+    found = trials.estimate(10_000_000)
+    assert found.seconds == pytest.approx(100, rel=0.01)
+    assert list(map(len, trials.tried[::2])) == [128, 1024, 8192, 16384]

@@ -178,7 +178,7 @@ def test_a_macro_that_launches_kernels_is_named():
         #define LAUNCH(name) name##_kernel<<<1, 32>>>(0)
         #define RUN t<4><<<1, 32>>>(0)
         """
-    in_macro = "(the macro LAUNCH launches kernels, but launches in macros are not read)"
+    in_macro = "(the macro LAUNCH launches kernels, but not in a way that is read)"
     known = SourceLaunches(text, "a.cu")
     assert known.proposed("k", given={}).why_open() == f"no host code launches k {in_macro}"
     assert refusal(InputError, known.chosen, "t").startswith(

@@ -360,3 +360,13 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
 def test_calls_of_macros_between_functions_end_without_a_semicolon(kernel):
     assert compiled(BINDINGS, kernel).name == kernel
     assert [one.line for one in side_of(BINDINGS).left_out] == [11, 12, 16, 17]
+
+
+@pytest.mark.parametrize("host", ["", "int main() { k<<<1, 1>>>(nullptr); }"])
+def test_a_header_may_begin_with_a_byte_order_mark(tmp_path, host):
+    own = "#pragma once\n__device__ float twice(float x) { return 2 * x; }\n"
+    (tmp_path / "own.h").write_text(own, encoding="utf-8-sig")
+    kernel = '#include "own.h"\n__global__ void k(float *x) { *x = twice(*x); }\n'
+    (tmp_path / "my.cu").write_text(kernel + host, encoding="utf-8")
+    found = compile_kernel(tmp_path / "my.cu", target="sm_90")
+    assert {line.line for line in found.lines.values() if line.file == "my.cu"} <= {2}

@@ -1,6 +1,8 @@
 """Tuned configurations: the file's format, and which of them a shape gets."""
 
 import json
+import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import pytest
@@ -43,6 +45,22 @@ def test_entries_survive_the_file_and_newer_ones_replace_older_ones():
     document = json.loads(user_file().read_text())
     assert document["schema_version"] == 1
     assert document["entries"][0]["parameters"] == {"bk": 16, "tm": 16}
+
+
+KEEPS_SHAPES = """
+import sys
+from tests.toolkit.tuned_entries import entry
+from toolkit.store.tuned import keep
+for size in map(int, sys.argv[1:]):
+    keep([entry(shape=str(size))])
+"""
+
+
+def test_runs_that_end_together_keep_the_entries_of_all():
+    sizes = [[str(64 * (4 * k + run + 1)) for k in range(12)] for run in range(4)]
+    runs = [subprocess.Popen([sys.executable, "-c", KEEPS_SHAPES, *some]) for some in sizes]
+    assert [run.wait() for run in runs] == [0] * 4
+    assert len(read(user_file())) == 48
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     if (!resolve(c, w, i, a, m, space, is_store, at)) return;
     count_request(c, i, a, m, space, is_store);
     note_access(c, w, i, a, m, space, TRACE_ATOMIC);
+    if (space == SPACE_GLOBAL && c->requests && c->launch->notes_atomics) note_request(c, w, a, m, space);
     if (space == SPACE_GLOBAL && c->tally) {
         const int adds_floats = what == ATOMIC_ADD && type >= TYPE_F32 && type <= TYPE_BF16X2;
         tally_request(c->tally, a, i->width, m, w->atomics++, adds_floats, type == TYPE_F64);

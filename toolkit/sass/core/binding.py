@@ -80,6 +80,10 @@ SCOREBOARDS = 6
 # Where a run of executed instructions (STEP) begins that one warp executed.
 SEGMENT = dtype_of("u8 block first first_line; u4 warp reserved")
 
+# A number in global memory that blocks find as the blocks before them leave it: `first` plus `by`
+# for each of these.
+TICKET = dtype_of("u8 address; i8 first by; u8 bytes")
+
 # A memory request of a warp, with the address of each lane of its mask.
 REQUEST = dtype_of(f"u8 block; u4 pc warp mask space; u8 address[{LANES}]")
 
@@ -109,7 +113,7 @@ class CoreLaunch(Structure):
         "u4 notes_requests follows at_once gives_up; p under region_ends region_writes work; "
         "u8 heap_base heap_bytes; p textures; "
         "u4 texture_count registers checks_products start_ticks; p paces; u8 quantum; "
-        "u4 leaves_bounds"
+        "u4 leaves_bounds notes_atomics ticket_count unused; p tickets"
     )
 
 

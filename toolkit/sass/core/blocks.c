@@ -46,6 +46,17 @@ void take_up(Worker *c, Block *b) {
     c->checker = b->checker;
 }
 
+static void set_tickets(const Launch *launch, u64 block) {
+    for (u32 k = 0; k < launch->ticket_count; k++) {
+        const Ticket *ticket = &launch->tickets[k];
+        const u64 low = ticket->address, high = low + ticket->bytes;
+        const u64 value = (u64)ticket->first + block * (u64)ticket->by;
+        for (u32 n = 0; n < launch->allocation_count; n++)
+            if (inside(&launch->allocations[n], low, high))
+                memcpy(host_of(&launch->allocations[n], low, high, 1), &value, ticket->bytes);
+    }
+}
+
 static void start_block(Worker *c, Block *b, u64 index) {
     const Launch *launch = c->launch;
     b->index = index;
@@ -66,6 +77,7 @@ static void start_block(Worker *c, Block *b, u64 index) {
         c->trace->used = 0;
     }
     if (c->trace && b->tag >= MOST_TAGS) c->trace->lost = 1;
+    set_tickets(launch, index);
     if (c->checker) check_block(c);
     if (c->origins) begin_origins(c->origins);
     for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);

@@ -142,6 +142,9 @@ enum { LOAD_AFTER_ADD = 42 };
 enum { SCOREBOARDS = 6 };
 typedef struct { u32 stall, latency, of_unit; u8 wait, scoreboard, is_of_sm, is_load, is_private; } Pace;
 
+/* A number in global memory that a block finds as the blocks before it leave it: `first` plus `by` for each. */
+typedef struct { u64 address; i64 first, by; u64 bytes; } Ticket;
+
 /* A bound launch: what all workers share. Read-only while they run, but for `cancel`. */
 typedef struct {
     const Ins *program;
@@ -181,6 +184,9 @@ typedef struct {
     const Pace *paces;     /* [length]: blocks run in time (pace.h); NULL: they do not */
     u64 quantum;           /* ticks for which warps then run side by side, one after the other */
     u32 leaves_bounds;     /* beyond all allocations, global reads give zeros and stores are lost (space.c) */
+    u32 notes_atomics;     /* with notes_requests: also the first request of each atomic operation */
+    u32 ticket_count, unused;
+    const Ticket *tickets; /* where only some blocks are executed */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */

@@ -1,0 +1,72 @@
+"""Launches whose blocks add to a common number, from a few blocks and from all."""
+
+import numpy as np
+import pytest
+
+from toolkit import simulate
+
+SOURCE = r"""
+// the block that ends last sums up what all have written
+extern "C" __global__ void sum(
+    float *out, const float *in, unsigned *count, volatile float *parts) {
+    __shared__ bool is_last;
+    int i = blockIdx.x * 64 + threadIdx.x;
+    float x = in[i];
+    for (int k = 16; k; k /= 2) x += __shfl_xor_sync(~0u, x, k);
+    if (threadIdx.x == 0) {
+        parts[blockIdx.x] = x;
+        __threadfence();
+        is_last = atomicAdd(count, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!is_last) return;
+    float all = 0;
+    for (int k = threadIdx.x; k < gridDim.x; k += 64) all += parts[k];
+    out[threadIdx.x] = all;
+}
+// block b stores where `count` says: 64 places behind the block before
+extern "C" __global__ void append(float *out, const float *in, unsigned *count) {
+    __shared__ unsigned first;
+    if (threadIdx.x == 0) first = 7 + atomicAdd(count, 64);
+    __syncthreads();
+    out[first + threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+}
+"""
+BLOCKS = 5000
+
+
+def launched(kernel, **options):
+    floats = [np.zeros(64 * BLOCKS + 64, np.float32) for _ in range(2)]
+    count = np.full(1, 3 if kernel == "append" else 0, np.uint32)
+    more = [np.zeros(BLOCKS, np.float32)] if kernel == "sum" else []
+    return simulate(
+        SOURCE,
+        kernel,
+        grid=BLOCKS,
+        block=64,
+        arguments=[*floats, count, *more],
+        device="h200",
+        seed=1,
+        outputs=False,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("kernel", ["sum", "append"])
+def test_a_few_blocks_find_what_the_blocks_before_them_would_have_left(kernel):
+    few = launched(kernel, blocks="representative", limit_s=0)
+    every = launched(kernel)
+    assert few.executed_blocks < 400
+    assert every.executed_blocks == BLOCKS
+    assert few.counters["smsp__inst_executed.sum"] == every.counters["smsp__inst_executed.sum"]
+    sectors = "lts__t_sectors_op_write.sum"
+    assert few.counters[sectors] == pytest.approx(every.counters[sectors], rel=0.02)
+    # the end of the last block is replayed where a few blocks are executed, else only bounded
+    last_s = 10e-6 if kernel == "sum" else 0
+    assert 0.9 * every.predicted.time_s < few.predicted.time_s
+    assert few.predicted.time_s < 1.1 * every.predicted.time_s + last_s
+
+
+def test_all_blocks_are_executed_where_that_takes_little_time():
+    found = launched("sum", blocks="representative")
+    assert found.basis == "all 5,000 blocks executed: blocks wait for others"
