@@ -6,4 +6,4 @@
 
 void set_up_l1(L1 *l1);
 void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now);
-double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed);
+double load_lines(Sm *s, const Request *q, double from, double now, u32 *tags);

@@ -16,13 +16,13 @@ static void served(Sm *s, const Request *q, double now) {
     double at = now - i->operands * m->operand_clocks - 1;
     const double from_shared = at + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
     const double asked = is_past_l1(i) ? s->lsu.bypass_free : now;
-    int has_missed = 0;
+    u32 tags = 0; /* of lines that it has missed */
     switch (i->kind) {
     case KIND_LOAD:
-        at = load_lines(s, q, at, now, &has_missed);
+        at = load_lines(s, q, at, now, &tags);
         break;
     case KIND_COPY:
-        at = m->free_copies ? from_shared : load_lines(s, q, at + asked - now, asked, &has_missed);
+        at = m->free_copies ? from_shared : load_lines(s, q, at + asked - now, asked, &tags);
         if (w->age == q->age) RAISE(w->async_done, at);
         break;
     case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
@@ -48,11 +48,11 @@ static void served(Sm *s, const Request *q, double now) {
     default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
         at = from_shared;
     }
-    if (has_missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */
-        push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
+    if (tags && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass it once more */
+        push(s, (Event){.at = at, .clocks = q->left, .tags = tags, .age = q->age, .warp = q->warp,
                         .scoreboard = i->write_barrier, .registers = registers});
     else release(s, q->warp, q->age, i->write_barrier, at, registers);
-    if (!has_missed && q->left > 0) RAISE(s->l1.data_free, now);
+    if (!tags && q->left > 0) RAISE(s->l1.data_free, now);
     const double entered = GREATER(now, asked - BYPASS_ROOM); /* the path past L1 */
     release(s, q->warp, q->age, i->read_barrier, is_past_l1(i) ? entered + BYPASS_READ_CLOCKS : now, 0);
 }
