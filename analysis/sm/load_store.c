@@ -16,10 +16,10 @@ static void served(Sm *s, const Request *q, double now) {
     const u32 registers = q->step->flags & STEP_OFF ? 0 : i->registers;
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
-    /* a request of several wavefronts by conflicts delivers the last one later by as many clocks */
+    /* L1 and atomic operations in shared memory deliver the last of several wavefronts later by as many clocks */
     const double least = i->free_clocks * (q->step->lines ? 1 : m->wavefront_clocks);
     const double conflicts = q->left - GREATER(least, 1), late = GREATER(conflicts, 0);
-    const double from_shared = at + late + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
+    const double from_shared = at + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
     const double asked = is_past_l1(i) ? s->lsu.bypass_free : now;
     u32 tags = 0; /* of lines that it has missed */
     switch (i->kind) {
