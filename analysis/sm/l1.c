@@ -128,9 +128,20 @@ void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now) {
 /* Sectors of a line that are in L2 if those of `mask` are: DRAM transfers pairs of sectors. */
 static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10) >> 1; }
 
+/* Clocks in which L1 looks up the tags of the lines of a request: the most of a bank, of which each looks up a line
+ * per clock. */
+u32 tag_clocks(const Request *q) {
+    u32 lines[TAG_BANKS] = {0}, most = 0;
+    for (u32 k = 0; k < q->step->lines; k++) {
+        u32 *of_bank = &lines[tag_bank((q->line[k] & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE)];
+        if (++*of_bank > most) most = *of_bank;
+    }
+    return most;
+}
+
 /* When all lines of a load have arrived. The sectors of a line arrive together. The latency of hits
  * counts from `from`, when the request would have been issued without queueing. `tags`: clocks in which L1 looks up
- * the lines again that it has missed, the most of a bank, of which each looks up a line per clock; 0 if there are none. */
+ * the lines again that it has missed, as `tag_clocks`; 0 if there are none. */
 double load_lines(Sm *s, const Request *q, double from, double now, u32 *tags) {
     const Machine *m = s->m;
     double here = from + m->l1_latency;

@@ -134,6 +134,11 @@ int serve_next(Sm *s) {
     double clocks = q.left;
     if (q.step->lines && clocks > 0 && instruction_at(s, q.step->pc)->kind == KIND_STORE) RAISE(clocks, STORED_LINE_CLOCKS * q.step->lines);
     s->lsu.free = q.step->lines ? begin + clocks : beside_products(s, begin, clocks);
+    if (q.step->lines && clocks > 0 && instruction_at(s, q.step->pc)->kind == KIND_LOAD) {
+        RAISE(s->lsu.tags_free, (double)q.from);
+        s->lsu.tags_free += tag_clocks(&q);
+        RAISE(s->lsu.free, s->lsu.tags_free);
+    }
     s->r->lsu_busy += clocks;
     if (!q.step->lines) s->r->shared_busy += q.left;
     served(s, &q, s->lsu.free);
