@@ -115,7 +115,7 @@ void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now) {
         Line *entry = entry_of(s, q, q->line[k]);
         if (q->line[k] & LOCAL) {
             if (has_left_l2(s, entry, b, m->local_written_from, m->local_written_all))
-                write_to_dram(s, sectors_in(q->line[k]), now);
+                write_to_dram(s, sectors_in(q->line[k]), fills, now);
             note_access(s, entry, b);
         }
         const u32 missing = fills ? sectors_in(q->line[k]) & ~entry->mask : 0;

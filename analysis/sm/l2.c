@@ -54,11 +54,11 @@ double fetch_again(Sm *s, u64 sectors, double now) { return fetch_share(s, secto
 /* The same of sectors of local memory that DRAM has. */
 double fetch_from_dram(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, 1, 1); }
 
-/* DRAM has written sectors that are stored again: L2 takes as long for them as for sectors that are written in
+/* DRAM has written sectors that are stored again. L2 takes as long for whole ones as for those that are written in
  * part. */
-void write_to_dram(Sm *s, u64 sectors, double now) {
-    const double more = (s->m->part_bytes - SECTOR) * __builtin_popcountll(sectors);
-    fill(s, GREATER(more, 0));
+void write_to_dram(Sm *s, u64 sectors, int is_whole, double now) {
+    const double more = s->m->part_bytes - SECTOR;
+    if (is_whole) fill(s, GREATER(more, 0) * __builtin_popcountll(sectors));
     ask_dram(s, now, SECTOR * __builtin_popcountll(sectors) / s->m->dram_bytes_per_clock);
 }
 
