@@ -237,6 +237,7 @@ void choose(Sm *s, Scheduler *x) {
 
 void happen(Sm *s, Event e) {
     if (e.clocks > 0) {
+        s->lsu.tags_free = GREATER(s->lsu.tags_free, e.at) + e.tags;
         s->l1.data_free = GREATER(s->l1.data_free, e.at) + e.clocks;
         e.at = s->l1.data_free + (e.registers > 1 ? (e.registers - 1) * s->m->register_latency : 0);
         e.clocks = 0;

@@ -115,7 +115,7 @@ void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now) {
         Line *entry = entry_of(s, q, q->line[k]);
         if (q->line[k] & LOCAL) {
             if (has_left_l2(s, entry, b, m->local_written_from, m->local_written_all))
-                write_to_dram(s, sectors_in(q->line[k]), now);
+                write_to_dram(s, sectors_in(q->line[k]), fills, now);
             note_access(s, entry, b);
         }
         const u32 missing = fills ? sectors_in(q->line[k]) & ~entry->mask : 0;
@@ -128,15 +128,27 @@ void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now) {
 /* Sectors of a line that are in L2 if those of `mask` are: DRAM transfers pairs of sectors. */
 static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10) >> 1; }
 
+/* Clocks in which L1 looks up the tags of the lines of a request: the most of a bank, of which each looks up a line
+ * per clock. */
+u32 tag_clocks(const Request *q) {
+    u32 lines[TAG_BANKS] = {0}, most = 0;
+    for (u32 k = 0; k < q->step->lines; k++) {
+        u32 *of_bank = &lines[tag_bank((q->line[k] & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE)];
+        if (++*of_bank > most) most = *of_bank;
+    }
+    return most;
+}
+
 /* When all lines of a load have arrived. The sectors of a line arrive together. The latency of hits
- * counts from `from`, when the request would have been issued without queueing. */
-double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed) {
+ * counts from `from`, when the request would have been issued without queueing. `tags`: clocks in which L1 looks up
+ * the lines again that it has missed, as `tag_clocks`; 0 if there are none. */
+double load_lines(Sm *s, const Request *q, double from, double now, u32 *tags) {
     const Machine *m = s->m;
     double here = from + m->l1_latency;
     Block *b = &s->blocks[q->block];
     const int always_misses = never_hits(instruction_at(s, q->step->pc));
     const double least = GREATER(s->l2.free, now) + m->miss_clocks;
-    const u64 missed = s->r->l1_misses;
+    u32 missed[TAG_BANKS] = {0};
     if (!b->has_barriers) b->decided = 0;
     for (u32 k = 0; k < q->step->lines; k++) {
         const u64 line = q->line[k];
@@ -158,6 +170,8 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
             double at = has_left ? fetch_from_dram(s, missing, now)
                 : is_again || line & LOCAL ? fetch_again(s, missing, now) : fetch(s, missing, now);
             note_access(s, entry, b);
+            u32 *of_bank = &missed[tag_bank(number)];
+            if (++*of_bank > *tags) *tags = *of_bank;
             s->r->l1_misses += __builtin_popcount(missing);
             /* all misses of a block between two barriers wait for DRAM, or none does */
             if (!b->decided && !is_in_l2) {
@@ -182,7 +196,6 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
             RAISE(here, at);
         }
     }
-    *has_missed = s->r->l1_misses > missed;
-    if (*has_missed) RAISE(s->l2.free, least);
+    if (*tags) RAISE(s->l2.free, least);
     return here;
 }

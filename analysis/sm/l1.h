@@ -5,5 +5,6 @@
 #include "sm.h"
 
 void set_up_l1(L1 *l1);
+u32 tag_clocks(const Request *q);
 void keep_stored_lines(Sm *s, const Request *q, u32 stored, double now);
-double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed);
+double load_lines(Sm *s, const Request *q, double from, double now, u32 *tags);

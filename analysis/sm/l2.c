@@ -54,8 +54,11 @@ double fetch_again(Sm *s, u64 sectors, double now) { return fetch_share(s, secto
 /* The same of sectors of local memory that DRAM has. */
 double fetch_from_dram(Sm *s, u64 sectors, double now) { return fetch_share(s, sectors, now, 1, 1); }
 
-/* DRAM writes sectors that L2 evicts. */
-void write_to_dram(Sm *s, u64 sectors, double now) {
+/* DRAM has written sectors that are stored again. L2 takes as long for whole ones as for those that are written in
+ * part. */
+void write_to_dram(Sm *s, u64 sectors, int is_whole, double now) {
+    const double more = s->m->part_bytes - SECTOR;
+    if (is_whole) fill(s, GREATER(more, 0) * __builtin_popcountll(sectors));
     ask_dram(s, now, SECTOR * __builtin_popcountll(sectors) / s->m->dram_bytes_per_clock);
 }
 
@@ -88,9 +91,9 @@ u8 waits_for_dram(Sm *s) {
 }
 
 /* Clocks that the path to L2 takes for at most `stored` bytes in some lines. If their sectors hold more bytes,
- * they are written partially, which takes longer. Sectors of local memory always are. */
+ * they are written partially, which takes longer. */
 static double clocks_of_store(const Machine *m, u32 lines, const u64 *line, u32 stored) {
-    const int is_local = lines && line[0] & LOCAL, is_part = is_local || SECTOR * sectors_of(line, lines) > stored;
+    const int is_part = SECTOR * sectors_of(line, lines) > stored;
     const int fills = !is_part && stored != WHOLE;
     const double of_sector = is_part ? m->part_bytes : SECTOR;
     const double least = fills ? m->whole_line_bytes : m->store_line_bytes;

@@ -6,7 +6,7 @@
 #define WHOLE 0xffffffffu /* bytes of a store that is assumed to write whole sectors */
 
 double fetch_from_dram(Sm *s, u64 sectors, double now);
-void write_to_dram(Sm *s, u64 sectors, double now);
+void write_to_dram(Sm *s, u64 sectors, int is_whole, double now);
 double fetch(Sm *s, u64 sectors, double now);
 double fetch_again(Sm *s, u64 sectors, double now);
 double behind_dram(const Sm *s, double now, double at, double wait);

@@ -38,8 +38,8 @@ typedef struct {
 _Static_assert(sizeof(Planned) == 64, "a planned instruction fills one line of the CPU's cache");
 
 /* Event at a time; `age` is that of the warp. The data of missed loads take `clocks` of L1's data path
- * then. */
-typedef struct { double at, clocks; u64 age; u32 warp; u8 scoreboard, registers; } Event;
+ * then, and `tags` of its tags. */
+typedef struct { double at, clocks; u64 age; u32 warp; u8 scoreboard, registers, tags; } Event;
 
 /* A barrier in shared memory, and an arrival at it at a time. */
 typedef struct { u64 id, generation; u32 expected, pending; i64 bytes; } Mbarrier;
@@ -175,6 +175,7 @@ typedef struct { Arrival *list; u32 count, room; } Arrivals; /* in any order */
 /* The load/store unit. */
 typedef struct {
     double free;
+    double tags_free;     /* of the tags of L1, which are looked up ahead of the data */
     double bypass_free;   /* of the path of copies past L1 */
     u32 turn;             /* scheduler whose requests come first */
     u64 requests;         /* so far */

@@ -36,3 +36,10 @@ enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4, STEP_UNDONE = 8 };
 /* An address of a barrier in shared memory has the rank of its block in the cluster above RANK_SHIFT bits.
  * At most MOST_MBARRIERS barriers of a block are told apart. */
 enum { MOST_MBARRIERS = 64, RANK_SHIFT = 24 };
+
+/* The tag bank of a line of L1, by the number of the line: the rule that tests/analysis/tag_banks.py holds against
+ * recorded loads. */
+enum { TAG_BANKS = 4 };
+static inline u32 tag_bank(u64 line) {
+    return 2 * (u32)__builtin_parityll(line & 0x1ad5daull) + (u32)__builtin_parityll(line & 0x1f7ab5ull);
+}

@@ -6,8 +6,6 @@
 #include "lanes.h"
 
 enum { CONSTANT_LINE = 64, LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_OF_RUN = 0xffff };
-#define TAG_BANK_HIGH 0x1ad5daull /* bits of a line's number whose parity is a bit of its bank */
-#define TAG_BANK_LOW 0x1f7ab5ull
 #define SPREAD_SPACE (1ull << 46) /* addresses, apart from those of all buffers */
 
 Stream *new_stream(u64 most) {
@@ -71,13 +69,11 @@ void stream_constants(Stream *s, u32 bank, const u32 *offset, u32 imm, u32 m) {
     }
 }
 
-/* Lines in the fullest of L1's four tag banks, which look up one line per clock each: the rule
- * that tests/analysis/tag_banks.py holds against recorded loads. */
+/* Lines in the fullest of L1's tag banks, which look up one line per clock each. */
 static u32 fullest_tag_bank(const u64 *line, u32 n) {
-    u32 lines[4] = {0, 0, 0, 0}, most = 0;
+    u32 lines[TAG_BANKS] = {0}, most = 0;
     for (u32 k = 0; k < n; k++) {
-        const u32 high = (u32)__builtin_parityll(line[k] & TAG_BANK_HIGH);
-        const u32 bank = high * 2 + (u32)__builtin_parityll(line[k] & TAG_BANK_LOW);
+        const u32 bank = tag_bank(line[k]);
         if (++lines[bank] > most) most = lines[bank];
     }
     return most;
