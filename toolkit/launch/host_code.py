@@ -172,7 +172,7 @@ class HostCode:
         return call.name
 
     def _only_value(self, variable: HostVariable) -> Node | None:
-        """What a variable is declared with, or what the only assignment gives it."""
+        """Value that a variable is declared with, or that the only assignment gives it."""
         value, writes = (
             variable.declarator.child_by_field_name("value"),
             self.unit.writes_of(variable),

@@ -1,4 +1,4 @@
-"""What a host unit notes of its parse trees: variables and their changes, functions and calls."""
+"""Notes of a host unit on its parse trees: variables and their changes, functions and calls."""
 
 from __future__ import annotations
 

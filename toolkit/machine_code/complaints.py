@@ -1,4 +1,4 @@
-"""What a compiler complains of in a source, and the cause where that is something else."""
+"""Complaints of a compiler about a source, and their cause where that is something else."""
 
 from __future__ import annotations
 
