@@ -36,7 +36,8 @@ from analysis.timing.effects import (
 from analysis.timing.l2_stores import shares_of_instructions
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
-from analysis.timing.predicted import ALIKE, WAITS_FOR_LOADS, Cost, Effect, LineCost, rank
+from analysis.timing.order_of_effects import farthest_first, waits_beside_sectors, without
+from analysis.timing.predicted import WAITS_FOR_LOADS, Cost, Effect, LineCost, rank
 from analysis.timing.samples import Sample, Whole
 from analysis.timing.sm_totals import SmTotals
 
@@ -243,7 +244,7 @@ def costs_of(
     alone = [one.removed(base) for one in likely]
     loads = [one for one in likely if one.effect in WAITS_FOR_LOADS]
     times_of = pricing.ranking_times if ranks_briefly else pricing.times
-    times = times_of([*alone, _without(loads, base)])
+    times = times_of([*alone, without(loads, base)])
     *savings, of_loads = [max(0.0, before.clocks - one.clocks) for one in times]
     saved = {one.effect: saving for one, saving in zip(likely, savings, strict=True)}
     first = {one.effect: _clocks_of_access(one.effect, sm) for one in loads}
@@ -253,10 +254,16 @@ def costs_of(
         own = max(0.0, saved[one.effect] - first.get(one.effect, 0.0))
         return rank(one.effect, own, together.get(one.effect, 0.0)), own
 
-    order = _farthest_first(sorted(likely, key=worth, reverse=True), saved)
+    order = farthest_first(sorted(likely, key=worth, reverse=True), saved)
     shared: list[Removable] = []
     if max(savings, default=0.0) < MUCH_ALONE * before.clocks:
-        shared = _waits_beside_sectors(present, pricing, saved, of_loads)
+        shared = waits_beside_sectors(
+            present,
+            lambda scene: before.clocks - pricing.time(scene).clocks,
+            base,
+            saved,
+            of_loads,
+        )
         order = [*shared, *(one for one in order if one not in shared)]
     order += [one for one in present if one not in order]
     scene, now, clocks = base, before, before.clocks
@@ -300,41 +307,6 @@ def costs_of(
     )
 
 
-def _farthest_first(order: Sequence[Removable], saved: Mapping[Effect, float]) -> list[Removable]:
-    """The order with waits for DRAM before those for L2, and L2 before L1, if they save as much.
-
-    A load passes the nearer memories on its way. Which of the waits saves more is otherwise a
-    matter of the blocks that are drawn.
-    """
-
-    def value(one: Removable) -> float:
-        nearness = (Effect.DRAM_LATENCY, Effect.L2_LATENCY, Effect.L1_LATENCY).index(one.effect)
-        return ALIKE**nearness * saved[one.effect]
-
-    loads = [one for one in order if one.effect in WAITS_FOR_LOADS]
-    by_value = iter(sorted(loads, key=value, reverse=True))
-    return [next(by_value) if one in loads else one for one in order]
-
-
-def _waits_beside_sectors(
-    present: Sequence[Removable], pricing: Pricing, saved: Mapping[Effect, float], of_loads: float
-) -> list[Removable]:
-    """Waits for loads and then uncoalesced accesses, if they hide each other; else empty.
-
-    With few sectors, loads still wait for L2; without these waits, L1 and L2 are still busy with
-    the sectors. Both together save much more than each of them. That is charged to the accesses,
-    which are the fault, not to the waits, which every kernel has.
-    """
-    loads = [one for one in present if one.effect in WAITS_FOR_LOADS]
-    scattered = [one for one in present if one.effect == Effect.UNCOALESCED]
-    if not loads or not scattered:
-        return []
-    scene = _without([*loads, *scattered], pricing.base)
-    both = pricing.complete.clocks - pricing.time(scene).clocks
-    alone = saved.get(Effect.UNCOALESCED, 0.0)
-    return [*loads, *scattered] if both - of_loads - alone > max(of_loads, alone) else []
-
-
 def _clocks_of_access(effect: Effect, sm: ModelledSm) -> float:
     """Clocks that the first access of a launch waits for DRAM, L2 or L1."""
     machine = sm.machine
@@ -343,13 +315,6 @@ def _clocks_of_access(effect: Effect, sm: ModelledSm) -> float:
         Effect.L2_LATENCY: machine.l2_latency,
         Effect.L1_LATENCY: machine.l1_latency,
     }[effect]
-
-
-def _without(effects: Sequence[Removable], scene: Scene) -> Scene:
-    """The scene with all of these effects removed."""
-    for one in effects:
-        scene = one.removed(scene)
-    return scene
 
 
 def _detail(effect: Effect, sm: ModelledSm) -> str:

@@ -117,24 +117,11 @@ class RecordedCounts(LaunchCounts):
 
     @cached_property
     def atomics(self) -> AtomicOperations | None:
-        return self._operations(lambda run: run.atomics)
+        return _operations(self, lambda run: run.atomics)
 
     @cached_property
     def stores(self) -> AtomicOperations | None:
-        return self._operations(lambda run: run.stores)
-
-    def _operations(self, of_run: Callable[[Run], Atomics | None]) -> AtomicOperations | None:
-        """Operations on lines of all blocks, from those of the executed blocks."""
-        if self.observed is None:
-            (run,) = self.runs
-            found = of_run(run)
-            return of_all_blocks(found) if found else None
-        known = {
-            block: found
-            for block, run in self.observed.run_of.items()
-            if (found := of_run(run)) is not None
-        }
-        return of_executed_blocks(known, self.observed.class_of)
+        return _operations(self, lambda run: run.stores)
 
     def schedule(self, residence: Residence) -> Schedule | None:
         return super().schedule(residence) if self.exchange is None else None
@@ -229,6 +216,22 @@ class RecordedCounts(LaunchCounts):
 
     def unchecked(self, blocks: int) -> Iterator[str]:
         yield from unchecked_blocks(blocks - self.blocks)
+
+
+def _operations(
+    counts: RecordedCounts, of_run: Callable[[Run], Atomics | None]
+) -> AtomicOperations | None:
+    """Operations on lines of all blocks, from those of the executed blocks."""
+    if counts.observed is None:
+        (run,) = counts.runs
+        found = of_run(run)
+        return of_all_blocks(found) if found else None
+    known = {
+        block: found
+        for block, run in counts.observed.run_of.items()
+        if (found := of_run(run)) is not None
+    }
+    return of_executed_blocks(known, counts.observed.class_of)
 
 
 def _streams(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from toolkit.launch.host_calls import HostCalls
+from toolkit.launch.host_declarations import HostCall, HostFunction, HostVariable, SourcePlace
 from toolkit.launch.host_nodes import (
     call_arguments,
     constructor_arguments,
@@ -20,7 +21,7 @@ from toolkit.launch.host_nodes import (
 )
 from toolkit.launch.host_numbers import UnknownValueError
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, SourcePlace
+from toolkit.launch.host_unit import HostUnit
 from toolkit.launch.host_values import Evaluator, is_certain
 
 _ALLOCATIONS = {

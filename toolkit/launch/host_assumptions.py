@@ -15,18 +15,11 @@ from tree_sitter import Node
 
 from analysis.devices import Device
 from analysis.geometry import WARP_SIZE
+from toolkit.launch.host_declarations import Assumption, HostCall, HostVariable, SourcePlace, Write
 from toolkit.launch.host_expressions import NO_ARGUMENTS
 from toolkit.launch.host_numbers import Number, UnknownValueError
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import (
-    BLOCKS,
-    UNCONDITIONAL,
-    Assumption,
-    HostCall,
-    HostVariable,
-    SourcePlace,
-    Write,
-)
+from toolkit.launch.host_unit import BLOCKS, UNCONDITIONAL
 
 if TYPE_CHECKING:
     from toolkit.launch.host_values import Evaluator

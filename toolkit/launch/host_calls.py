@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
+from toolkit.launch.host_declarations import HostCall, HostFunction, HostVariable, SourcePlace
 from toolkit.launch.host_nodes import (
     call_arguments,
     named_struct,
@@ -15,7 +16,7 @@ from toolkit.launch.host_nodes import (
     uncast,
 )
 from toolkit.launch.host_types import OUTSIDE, Frame
-from toolkit.launch.host_unit import HostCall, HostFunction, HostUnit, HostVariable, SourcePlace
+from toolkit.launch.host_unit import HostUnit
 
 MOST_FRAMES = 16  # calls of a function that launches
 MOST_CALLERS = 8  # functions between `main` and a launch

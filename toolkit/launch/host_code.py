@@ -19,6 +19,13 @@ from analysis.devices import Device
 from reports import text as words
 from toolkit.launch.host_arrays import Arrays
 from toolkit.launch.host_calls import MOST_CALLERS, HostCalls, declared_part, deduced
+from toolkit.launch.host_declarations import (
+    Assumption,
+    HostCall,
+    HostFunction,
+    HostVariable,
+    SourcePlace,
+)
 from toolkit.launch.host_nodes import (
     call_arguments,
     components_of,
@@ -32,14 +39,7 @@ from toolkit.launch.host_nodes import (
 from toolkit.launch.host_numbers import Dim3, Number, UnknownValueError, Value
 from toolkit.launch.host_structs import Structs
 from toolkit.launch.host_types import OUTSIDE, Frame
-from toolkit.launch.host_unit import (
-    Assumption,
-    HostCall,
-    HostFunction,
-    HostUnit,
-    HostVariable,
-    SourcePlace,
-)
+from toolkit.launch.host_unit import HostUnit
 from toolkit.launch.host_values import DEEPEST, Evaluator
 from toolkit.machine_code.signature import Declared, declared
 
@@ -140,9 +140,17 @@ class HostCode:
 
     @cached_property
     def launch_calls(self) -> list[HostCall]:
-        """Launches in the order of the source; those of headers before it come last."""
+        """Launches in the order of the source; those of headers before it come last.
+
+        Those that kernels make are not of host code.
+        """
         found = [one for one in self.unit.calls if one.launch is not None]
+        found = [one for one in found if not self._is_in_kernel(one)]
         return sorted(found, key=lambda one: (one.place.file, one.place.at))
+
+    def _is_in_kernel(self, call: HostCall) -> bool:
+        function = self.unit.function_at(call.place)
+        return function is not None and function.is_kernel
 
     def kernel_of(self, call: HostCall, frame: Frame, depth: int = 8) -> str:
         """Name of the kernel of a launch, which a macro or a pointer may stand for."""
@@ -164,7 +172,7 @@ class HostCode:
         return call.name
 
     def _only_value(self, variable: HostVariable) -> Node | None:
-        """What a variable is declared with, or what the only assignment gives it."""
+        """Value that a variable is declared with, or that the only assignment gives it."""
         value, writes = (
             variable.declarator.child_by_field_name("value"),
             self.unit.writes_of(variable),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
+from toolkit.launch.host_declarations import Assumption, HostVariable, SourcePlace
 from toolkit.launch.host_members import static_member
 from toolkit.launch.host_nodes import (
     expression,
@@ -36,7 +37,6 @@ from toolkit.launch.host_numbers import (
     promoted,
 )
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import Assumption, HostVariable, SourcePlace
 from toolkit.machine_code.source_tree import walk
 
 if TYPE_CHECKING:

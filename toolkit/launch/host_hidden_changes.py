@@ -117,6 +117,13 @@ def expanded(macro: Macro, arguments: Sequence[str]) -> str | None:
     return re.sub(r"\b[A-Za-z_]\w*", lambda found: texts.get(found[0], found[0]), body)
 
 
+def attribute_target(arguments: Sequence[Node]) -> Iterator[str]:
+    """Name of the variable that cudaDeviceGetAttribute writes, by its arguments."""
+    target = uncast(arguments[0]) if len(arguments) == 3 else None
+    if target is not None and target.type == "pointer_expression":
+        yield from _bases(target.child_by_field_name("argument"))
+
+
 def target_names(target: Node | None) -> Iterator[str]:
     """Names of the variables that `(c ? a : b) = value` or `(a, b) = value` may change."""
     yield from _bases(target)

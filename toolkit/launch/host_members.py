@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
+from toolkit.launch.host_declarations import CONSTANT, SourcePlace
 from toolkit.launch.host_nodes import default_of, template_parameters, text_of, without_comments
 from toolkit.launch.host_numbers import Number, UnknownValueError, Value, converted
 from toolkit.launch.host_types import Frame
-from toolkit.launch.host_unit import CONSTANT, SourcePlace, template_name
+from toolkit.launch.host_unit import template_name
 from toolkit.machine_code.source_tree import tree_of, walk
 
 if TYPE_CHECKING:

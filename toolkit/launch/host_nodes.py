@@ -113,7 +113,7 @@ def call_arguments(call: Node) -> list[Node]:
 
 
 def launch_of(call: Node) -> Node | None:
-    """The configuration `<<<grid, block>>>` of a call; None if it is no launch."""
+    """The configuration of a launch, grid and block; None of another call."""
     return next((one for one in call.children if one.type == "kernel_call_syntax"), None)
 
 

@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 from tree_sitter import Node
 
+from toolkit.launch.host_declarations import SourcePlace
 from toolkit.launch.host_nodes import (
     default_of,
     named_struct,
@@ -21,7 +22,7 @@ from toolkit.launch.host_nodes import (
 )
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_types import OUTSIDE, Frame, has_usual_layout
-from toolkit.launch.host_unit import HostUnit, SourcePlace
+from toolkit.launch.host_unit import HostUnit
 from toolkit.launch.host_values import Evaluator
 from toolkit.machine_code.source_tree import walk
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
+from toolkit.launch.host_declarations import HostFunction, HostVariable, SourcePlace
 from toolkit.launch.host_nodes import text_of
 from toolkit.launch.host_numbers import BITS, C_TYPES, UnknownValueError, Value
-from toolkit.launch.host_unit import HostFunction, HostUnit, HostVariable, SourcePlace
+from toolkit.launch.host_unit import HostUnit
 
 _PLAIN_DECLARATORS = (
     *("identifier", "reference_declarator", "init_declarator"),

@@ -15,8 +15,17 @@ from pathlib import Path
 
 from tree_sitter import Node
 
+from toolkit.launch.host_declarations import (
+    HostCall,
+    HostFunction,
+    HostVariable,
+    SourcePlace,
+    Use,
+    Write,
+)
 from toolkit.launch.host_directives import PREDEFINED, Directives, Macro
 from toolkit.launch.host_hidden_changes import (
+    attribute_target,
     extracted_names,
     launches_of_macro,
     lent_names,
@@ -40,7 +49,6 @@ from toolkit.machine_code.source_tree import tree_of
 from toolkit.store.user_files import read_file
 
 MOST_HEADERS = 64
-CONSTANT = {"const", "constexpr"}
 UNKNOWN_TYPE = "?"  # what a name stands for that is declared in several ways
 BLOCKS = ("compound_statement", "translation_unit", "declaration_list", "case_statement")
 _SCOPES = (
@@ -58,117 +66,6 @@ _CONDITIONALS = ("preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else", 
 
 # The text and the name of an include, as it is written, and what finds its own includes
 Header = Callable[[str], "tuple[str, str, Header] | None"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourcePlace:
-    """A place in one of the files, in bytes."""
-
-    file: int
-    at: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Assumption:
-    """Assumption of an evaluator, in words. `loop`: place of the loop whose first pass it is."""
-
-    words: str
-    loop: SourcePlace | None = None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HostVariable:
-    """A declared variable: its declaration, its declarator, and the range where it is visible."""
-
-    name: str
-    declaration: Node
-    declarator: Node
-    place: SourcePlace
-    scope: tuple[int, int]
-    is_global: bool
-    kind: str  # "variable", "parameter" or "element" of a range loop
-
-    @property
-    def type_text(self) -> str:
-        node = self.declaration.child_by_field_name("type")
-        return text_of(node) if node is not None else ""
-
-    @property
-    def is_constant(self) -> bool:
-        """True for `const int n = 4`, whose value no function may change; not for pointers."""
-        declarator: Node | None = self.declarator
-        if declarator is not None and declarator.type == "init_declarator":
-            declarator = declarator.child_by_field_name("declarator")
-        if declarator is None or declarator.type not in ("identifier", "function_declarator"):
-            return False
-        qualifiers = (x for x in self.declaration.children if x.type == "type_qualifier")
-        return any(text_of(one) in CONSTANT for one in qualifiers)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Write:
-    """A change of a variable. `path` is ".x" of a field; `value` None of what is not known.
-
-    `home` is the block that certainly executes it, None where it depends on a condition; `node` is
-    the expression.
-    """
-
-    node: Node
-    place: SourcePlace
-    path: str
-    value: Node | None
-    home: tuple[int, int] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Use:
-    """An address of a variable, or a variable as an argument, in a call of a function."""
-
-    place: SourcePlace
-    function: str
-    position: int
-    is_address: bool
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HostFunction:
-    """A function definition; `templates` are the names of its template parameters."""
-
-    name: str
-    node: Node
-    file: int
-    begin: int
-    end: int
-    parameters: tuple[Node, ...]
-    templates: tuple[str, ...]
-    is_kernel: bool
-
-    def contains(self, place: SourcePlace) -> bool:
-        return self.file == place.file and self.begin <= place.at < self.end
-
-    @property
-    def parameter_names(self) -> list[str | None]:
-        return [name_of_declarator(one) for one in self.parameters]
-
-    def takes_reference(self, position: int) -> bool:
-        """True if the callee may change its argument at this position."""
-        if position >= len(self.parameters):
-            return False
-        return "&" in text_of(self.parameters[position]).partition("=")[0]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HostCall:
-    """A call of a function, a launch of a kernel where `launch` is its configuration.
-
-    `node` and `launch` of a launch that a macro makes are of the text of the macro.
-    """
-
-    name: str
-    node: Node
-    place: SourcePlace
-    launch: Node | None
-    line: int
 
 
 @dataclass
@@ -242,23 +139,6 @@ class HostUnit:
     def loops_around(self, place: SourcePlace) -> list[tuple[int, int]]:
         return [one for one in self.loops[place.file] if one[0] <= place.at < one[1]]
 
-    def lambdas_around(self, place: SourcePlace) -> list[HostLambda]:
-        """The lambdas that a place is in, the innermost last."""
-        found = [one for one in self.lambdas[place.file] if one.contains(place.at)]
-        return sorted(found, key=lambda one: one.begin)
-
-    def calls_of(self, one: HostLambda, file: int) -> list[HostCall]:
-        """Calls of a lambda, by its name or where it is written."""
-        return [
-            call
-            for call in self.calls
-            if call.place.file == file
-            and (
-                (call.name == one.name and one.name and call.place.at > one.begin)
-                or call.node.child_by_field_name("function") == one.node
-            )
-        ]
-
     # Reading.
 
     def read(self, text: str, name: str, header: Header) -> HostUnit:
@@ -315,14 +195,14 @@ class HostUnit:
                 declarator = node.child_by_field_name("declarator")
                 kind = node.child_by_field_name("type")
                 if declarator is not None and kind is not None:
-                    self._note_type(text_of(declarator), text_of(kind))
+                    _note_type(self.types, text_of(declarator), text_of(kind))
                     if kind.type == "struct_specifier":
                         self.structs[text_of(declarator)] = kind
                         self.struct_files[text_of(declarator)] = file
             case "alias_declaration":
                 name, kind = (node.child_by_field_name(x) for x in ("name", "type"))
                 if name is not None and kind is not None:
-                    self._note_type(text_of(name), text_of(kind))
+                    _note_type(self.types, text_of(name), text_of(kind))
             case "struct_specifier" | "class_specifier":
                 name = node.child_by_field_name("name")
                 if name is not None and node.child_by_field_name("body") is not None:
@@ -332,10 +212,6 @@ class HostUnit:
                 name, value = (node.child_by_field_name(x) for x in ("name", "value"))
                 if name is not None and value is not None:
                     self.enumerators[text_of(name)] = value
-
-    def _note_type(self, name: str, meaning: str) -> None:
-        known = self.types.setdefault(name, meaning)
-        self.types[name] = known if known == meaning else UNKNOWN_TYPE
 
     def _note_function(self, node: Node, file: int) -> None:
         declarator = node.child_by_field_name("declarator")
@@ -421,21 +297,14 @@ class HostUnit:
         )
         self.writes[text_of(target)].append(write)
 
-    def _note_unknown(self, names: Iterable[str], node: Node, file: int) -> None:
-        """Note that variables may have changed to a value that is not known."""
+    def _note_unknown(
+        self, names: Iterable[str], node: Node, file: int, value: Node | None = None
+    ) -> None:
+        """Note that variables may have changed, to a value that is not known if it is None."""
+        home = _home(node if value is None else outermost_call(node))
         for name in names:
             place = SourcePlace(file=file, at=node.start_byte)
-            write = Write(node=node, place=place, path="", value=None, home=_home(node))
-            self.writes[name].append(write)
-
-    def _note_attribute(self, call: Node, arguments: Sequence[Node], file: int) -> None:
-        """Note the variable that gets an attribute of the device. Its value is that of the call."""
-        target = uncast(arguments[0]) if len(arguments) == 3 else call
-        if target.type == "pointer_expression" and text_of(target).startswith("&"):
-            home = _home(outermost_call(call))
-            place = SourcePlace(file=file, at=call.start_byte)
-            name = text_of(target.child_by_field_name("argument"))
-            self.writes[name].append(Write(node=call, place=place, path="", value=call, home=home))
+            self.writes[name].append(Write(node=node, place=place, path="", value=value, home=home))
 
     def _note_call(self, node: Node, file: int) -> None:
         function, arguments = (node.child_by_field_name(x) for x in ("function", "arguments"))
@@ -453,7 +322,8 @@ class HostUnit:
                 HostCall(name=made, node=inner, place=place, launch=configuration, line=line)
             )
         if name == "cudaDeviceGetAttribute":
-            self._note_attribute(node, without_comments(arguments), file)
+            names = attribute_target(without_comments(arguments))
+            self._note_unknown(names, node, file, node)  # its value is that of the call
             return
         for position, argument in enumerate(without_comments(arguments)):
             is_address = False
@@ -498,6 +368,11 @@ def host_unit(
         return header
 
     return unit.read(text, name, reader(folder))
+
+
+def _note_type(types: dict[str, str], name: str, meaning: str) -> None:
+    known = types.setdefault(name, meaning)
+    types[name] = known if known == meaning else UNKNOWN_TYPE
 
 
 def template_name(parameter: Node) -> str:

@@ -17,15 +17,15 @@ from tree_sitter import Node
 
 from analysis.devices import Device
 from toolkit.launch.host_assumptions import (
-    assume_first_call,
     assume_first_pass,
     assume_written,
     device_attribute,
     device_property,
     is_in_update,
     is_taken,
-    number_of_words,
 )
+from toolkit.launch.host_captures import changes_in_lambda, given_to_lambda, seen_from
+from toolkit.launch.host_declarations import Assumption, HostVariable, SourcePlace, Use, Write
 from toolkit.launch.host_expressions import HANDLERS, field_of
 from toolkit.launch.host_nodes import (
     call_arguments,
@@ -44,7 +44,7 @@ from toolkit.launch.host_numbers import (
     converted,
 )
 from toolkit.launch.host_types import Frame, Types
-from toolkit.launch.host_unit import Assumption, HostUnit, HostVariable, SourcePlace, Use, Write
+from toolkit.launch.host_unit import HostUnit
 
 DEEPEST = 48  # values that follow from other values
 # Functions that only read what an address points to
@@ -144,11 +144,11 @@ class Evaluator:
             return self.given[variable, path]
         if path and variable.type_text.removeprefix("struct ") == "cudaDeviceProp":
             return device_property(self, path.removeprefix("."))
-        place = self._seen_from(variable, place)
+        place = seen_from(self, variable, place)
         earlier = (
             use
             for use in self.unit.uses_of(variable)
-            if variable.is_global or self._is_earlier(use.place, place)
+            if variable.is_global or self.is_earlier(use.place, place)
         )
         if self.unit.is_ambiguous(variable) or self._is_changed_by(earlier, variable):
             raise UnknownValueError
@@ -185,7 +185,7 @@ class Evaluator:
         """Value that a variable is declared with."""
         if variable.kind == "parameter":
             if variable.name not in frame.arguments:
-                return self._given_to_lambda(variable, frame, depth, path)
+                return given_to_lambda(self, variable, frame, depth, path)
             node, place, outer = frame.arguments[variable.name]
             return field_of(self.value(node, place, outer, depth), path)
         declarator = variable.declarator
@@ -230,7 +230,7 @@ class Evaluator:
             for one in self.unit.writes_of(variable)
             if not path or not one.path or one.path == path
         ]
-        if any(self._is_in_other_lambda(one, variable, place) for one in writes):
+        if any(changes_in_lambda(self, one, variable, place) for one in writes):
             raise UnknownValueError
         updates = [one for one in writes if is_in_update(one, place)]
         writes = [one for one in writes if one not in updates]
@@ -281,55 +281,7 @@ class Evaluator:
         assume_written(self, variable, found)
         return found
 
-    def _is_in_other_lambda(self, write: Write, variable: HostVariable, place: SourcePlace) -> bool:
-        """True if a lambda that may be called before a place changes a variable from outside it."""
-        return any(
-            not (one.contains(place.at) and write.place.file == place.file)
-            and not one.contains(variable.place.at)
-            and self._is_earlier(SourcePlace(file=place.file, at=one.begin), place)
-            for one in self.unit.lambdas_around(write.place)
-        )
-
-    def _seen_from(self, variable: HostVariable, place: SourcePlace) -> SourcePlace:
-        """The place at which the value of a variable counts: in a lambda that captures it by
-        reference, the only call of the lambda, and else its beginning if nothing changes it later.
-
-        Raises UnknownValueError where calls may find several values.
-        """
-        unit = self.unit
-        for one in unit.lambdas_around(place):
-            if variable.is_global or one.contains(variable.place.at):
-                continue
-            if not one.captures_by_reference(variable.name):
-                continue
-            changes = [write.place.at for write in unit.writes_of(variable)]
-            changes += [x.place.at for x in unit.uses_of(variable) if self._may_change(x)]
-            if not any(at >= one.begin for at in changes) or variable.is_constant:
-                continue
-            calls = unit.calls_of(one, place.file)
-            if len(calls) != 1 or any(map(one.contains, changes)):
-                raise UnknownValueError
-            return calls[0].place
-        return place
-
-    def _given_to_lambda(
-        self, variable: HostVariable, frame: Frame, depth: int, path: str
-    ) -> Value:
-        """Value of a parameter of a lambda, in its first call."""
-        around = self.unit.lambdas_around(variable.place)
-        names = around[-1].parameter_names if around else []
-        calls = self.unit.calls_of(around[-1], variable.place.file) if around else []
-        if variable.name not in names or not calls:
-            return number_of_words(self, variable)
-        call, position = calls[0], names.index(variable.name)
-        arguments = call_arguments(call.node)
-        if position >= len(arguments):
-            raise UnknownValueError
-        if len(calls) > 1:
-            assume_first_call(self, call)
-        return field_of(self.value(arguments[position], call.place, frame, depth), path)
-
-    def _is_earlier(self, other: SourcePlace, place: SourcePlace) -> bool:
+    def is_earlier(self, other: SourcePlace, place: SourcePlace) -> bool:
         """True if what happens at a place of the same function may come before another one."""
         around = self.unit.loops_around(place)
         return other.at < place.at or any(first <= other.at < end for first, end in around)
@@ -341,9 +293,9 @@ class Evaluator:
 
     def _is_changed_by(self, uses: Iterable[Use], variable: HostVariable) -> bool:
         """True if one of these uses may change a variable; none changes one that is `const`."""
-        return not variable.is_constant and any(map(self._may_change, uses))
+        return not variable.is_constant and any(map(self.may_change, uses))
 
-    def _may_change(self, use: Use) -> bool:
+    def may_change(self, use: Use) -> bool:
         """True if a function may change the variable that it is given."""
         functions = self.unit.functions.get(use.function)
         if use.is_address:

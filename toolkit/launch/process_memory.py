@@ -48,7 +48,7 @@ def end_before_memory_does(end: Callable[[str], object]) -> None:
 
 
 def out_of_memory(free: float, own: float, everything: float) -> str:
-    """Why a command with `own` bytes has to end, empty if it need not."""
+    """Reason for a command with `own` bytes to end, empty if it need not."""
     if free > min(LEAST_FREE_BYTES, LEAST_FREE * everything) or own < LEAST_OWN * everything:
         return ""
     return (

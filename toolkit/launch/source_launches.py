@@ -115,8 +115,8 @@ class SourceLaunches:
             if len(launched) == 1 and None not in launched:
                 return launched.pop()
         if kernel is None:
-            if len(kernels) > 1 and (launched_kernel := self._only_launched):
-                return launched_kernel
+            if len(kernels) > 1 and (only := _only_launched(self.launches, kernels)):
+                return only
             if len(kernels) > 1:
                 raise InputError(
                     f"{self.name} holds {len(kernels)} kernels: say which one, by name or by "
@@ -133,14 +133,6 @@ class SourceLaunches:
         if kernel.endswith("<...>"):
             raise self._without_instance(kernel, f"{kernel} is never instantiated in {self.name}")
         return self._instantiated(kernel)
-
-    @property
-    def _only_launched(self) -> str | None:
-        """The kernel that all launches of host code are of; None if they are of several, or if it
-        is not known of one of them."""
-        launched = {one.name for one in self.launches}
-        only = launched.pop() if len(launched) == 1 else None
-        return only if only in self.kernels else None
 
     def _elsewhere(self, kernel: str | None) -> str:
         plain = unqualified(kernel) if kernel else ""
@@ -287,6 +279,13 @@ class SourceLaunches:
             templates = dict(zip(functions[0].templates, texts, strict=False))
             return declared_parameters(self.code.unit, functions[0], templates)
         return signature(self.text, kernel)
+
+
+def _only_launched(launches: Sequence[HostLaunch], kernels: Sequence[str]) -> str | None:
+    """The kernel that all launches are of; None if they are of several, or of an unknown one."""
+    launched = {one.name for one in launches}
+    only = launched.pop() if len(launched) == 1 else None
+    return only if only in kernels else None
 
 
 def _given_numbers(

@@ -45,26 +45,21 @@ from toolkit.machine_code import (
 )
 from toolkit.machine_code.compiled_before import about_compiler, note_compiled
 from toolkit.machine_code.compiler_process import CompilerAnswer, compile_apart
+from toolkit.machine_code.complaints import FRONT_END_ERROR, complaints_of, raise_explained
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from toolkit.machine_code.device_side import (
     ALL_ON_DEVICE,
     DeviceSide,
     check_calls,
     device_side,
-    first_device_launch,
-    host_variable,
 )
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
 from toolkit.machine_code.include_paths import (
-    DEVICE_LAUNCH,
-    NO_LONGER,
     check_readable,
     explained,
-    explained_missing,
     include_options,
     includes,
-    removed_reference,
 )
 from toolkit.machine_code.kernel import Kernel, read_kernel
 from toolkit.machine_code.kernel_names import (
@@ -99,12 +94,6 @@ _MODULES = (
 _SOURCES = digest_of_files(__file__, *(module.__file__ for module in _MODULES))
 _ARCHITECTURE = re.compile(r"sm_(\d+)[af]?", re.ASCII)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-# `file.cu(12): error: text`, `At end of source: error: text`, `Command-line error: text`
-_FRONT_END_ERROR = re.compile(
-    r"^(?:(?P<file>[^\n]+?)\((?P<line>\d+)\)|At end of source|Command-line)"
-    r":? (?:catastrophic )?error: (?P<text>.+)$",
-    re.MULTILINE,
-)
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
 _SEEMS_MIXED = re.compile(r"\bmain\s*\(|<<<|#[ \t]*include[ \t]*<(?:vector|iostream)>")
 MOST_ROUNDS = 5  # in each, the compiler names items that it cannot compile
@@ -314,7 +303,7 @@ def _compiled_or_cut(
     try:
         return _compiled(request), ()
     except CompileError as error:
-        if not _FRONT_END_ERROR.search(error.log or ""):
+        if not FRONT_END_ERROR.search(error.log or ""):
             raise
         side = _side(request, folder, folders)
         if not side.reasons and _BYTE_ORDER_MARK not in (error.log or ""):
@@ -345,54 +334,15 @@ def _compiled_side(request: _Request, side: DeviceSide) -> tuple[_Made, tuple[Le
         except CompileError as error:
             smaller = side.without(complaints_of(error))
             if smaller is None:
-                _raise_explained(error, side)
+                raise_explained(error, side)
                 raise
             side = smaller
     side = side.only_needed()
     try:
         return _compiled(_of_side(request, side)), side.left_out
     except CompileError as error:
-        _raise_explained(error, side)
+        raise_explained(error, side)
         raise
-
-
-def _raise_explained(error: CompileError, side: DeviceSide) -> None:
-    """Raise CompileError with the cause of an error, if it is known."""
-    for file, line, said in complaints_of(error):
-        if said.startswith(NO_LONGER):  # whatever else is missing
-            raise CompileError(f"{file}, line {line}: {said}")
-    _raise_missing(side)
-    if launch := first_device_launch(side):
-        raise CompileError(f"{launch[0]}, line {launch[1]}: {DEVICE_LAUNCH}")
-    _raise_host_variable(error, side)
-
-
-def complaints_of(error: CompileError) -> list[tuple[str, int, str]]:
-    """File, line and text of each mistake that the compiler found."""
-    return [
-        (one["file"], int(one["line"]), explained(one["text"]))
-        for one in _FRONT_END_ERROR.finditer(error.log or "")
-        if one["file"]
-    ]
-
-
-def _raise_missing(side: DeviceSide) -> None:
-    """Raise CompileError for a header that is not there, if device code may need it."""
-    for item, header in side.missing_for_device:
-        raise CompileError(f"{item.file}, line {item.line}: {explained_missing(header)}")
-
-
-def _raise_host_variable(error: CompileError, side: DeviceSide) -> None:
-    """Raise CompileError if the first complaint is about a variable of the host."""
-    file, line, text = next(iter(complaints_of(error)), ("", 0, ""))
-    named = re.match(r'identifier "(\w+)" is undefined', text)
-    if named and (variable := host_variable(side, named[1])):
-        if removed := removed_reference(variable.text.decode(errors="replace")):
-            raise CompileError(f"{variable.file}, line {variable.line}: {removed}")
-        raise CompileError(
-            f"{file}, line {line}: {variable.name} is a variable of the host ({variable.file}, "
-            f"line {variable.line}): pass it as an argument, or make it const or __device__"
-        )
 
 
 def _of_side(request: _Request, side: DeviceSide) -> _Request:
@@ -464,7 +414,7 @@ def _answered(request: _Request, expression: str | None) -> CompilerAnswer:
 
 
 def _raise_first_error(log: str, request: _Request) -> NoReturn:
-    found = _FRONT_END_ERROR.search(log)
+    found = FRONT_END_ERROR.search(log)
     if found is None:
         ptxas = _PTXAS_ERROR.search(log)
         text = explained(f"ptxas: {ptxas['text']}") if ptxas else " ".join(log.split())
@@ -473,11 +423,11 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
         _raise_no_kernel(found["text"], request)
     if '"__global__" does not apply' in found["text"]:  # what follows from a type that is not known
         found = next(
-            (e for e in _FRONT_END_ERROR.finditer(log) if "is undefined" in e["text"]), found
+            (e for e in FRONT_END_ERROR.finditer(log) if "is undefined" in e["text"]), found
         )
     _raise_collision(found, log, request)
     place = f"{found['file']}, line {found['line']}" if found["file"] else request.name
-    others = len(_FRONT_END_ERROR.findall(log)) - 1
+    others = len(FRONT_END_ERROR.findall(log)) - 1
     more = ""
     if others:
         more = f" (and {others} more {'error' if others == 1 else 'errors'})"

@@ -152,7 +152,7 @@ class DataFlowRow:
 
 
 def rows_of(flow: Flow) -> list[DataFlowRow]:
-    """Where values go through each instruction of a program."""
+    """Registers and predicates that each instruction of a program reads and writes."""
     program = np.ascontiguousarray(flow.lowered.program)
     return [
         DataFlowRow(row, program[k:].ctypes.data, flow.lowered.slots)

@@ -13,7 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from analysis.errors import CompileError
-from toolkit.machine_code.compile import MOST_ROUNDS, complaints_of
+from toolkit.machine_code.compile import MOST_ROUNDS
+from toolkit.machine_code.complaints import complaints_of
 from toolkit.machine_code.device_side import DeviceSide
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.kernel import Kernel

@@ -165,14 +165,12 @@ def test_counters_of_slow_paths_may_be_as_uncertain_as_a_narrow_interval(greates
         class_of=empty,
         work=empty,
         stand_in=empty,
-        runs=(),
+        run_of={},
         grid=(1, 1, 1),
         accesses=object(),
         lost="",
         estimates=few,
         slow_paths=("a division",),
-        atomics={},
-        stores={},
     )
     assert observed.is_sufficient == is_sufficient
 
