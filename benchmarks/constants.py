@@ -324,9 +324,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/timing_table.py": {
         "_CONTROL_BITS AFTER_COPIES PAST_L1 _OPERAND_SLOTS": _LAYOUT,
         "_DOUBLES": documented("PTX ISA: the shapes of DMMA"),
-        "BANK_CLOCKS BANK_CLOCKS_OF_HALVES": measured(
-            "32 products of warps beside 1, 2 and 4 instructions of registers of one bank, H200 "
-            "(decisions 174 and 186)"
+        "BANK_CLOCKS_OF_FLOATS BANK_CLOCKS_OF_HALVES BANK_CLOCKS_OF_INTEGERS": measured(
+            "32 products of warps beside 1, 2 and 4 FMUL of registers of one bank, H200 "
+            "(decision 174)"
         ),
     },
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
