@@ -186,6 +186,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "_SECTORS _FIRST": _LAYOUT,
     },
     "toolkit/execution/rung_accesses.py": {"MOST_ACCESSES MOST_PARTS": _ENOUGH},
+    f"{SM_CODE}/load_store.c": {
+        "STORED_LINE_CLOCKS": measured(
+            "loads and stores of 32 lines in place, 8 warps on an SM of an H200 (decision 184)"
+        )
+    },
     "analysis/sm/__init__.py": {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
@@ -195,6 +200,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "READS_BYTES SPACE_BIT SPACES": _LAYOUT,
     },
     f"{SM_CODE}/stream_format.h": {
+        "TAG_BANKS": measured(
+            "recorded loads of lines of one bank and of several (tests/analysis/tag_banks.py)"
+        ),
         "LANES SECTOR SECTORS_OF_LINE": documented("NVIDIA H100 whitepaper"),
         "CONSTANT LOCAL": _LAYOUT,
         "STEP_TAKEN STEP_OFF STEP_RUN STEP_UNDONE COMMON IN_L2 FLAG RANK_SHIFT": _LAYOUT,

@@ -45,6 +45,7 @@ from validation.timing.trial_launches import TRIALS
 
 TABLE = ROOT / "analysis" / "comparison" / "like_launches.py"
 SHORTEST_S = 2e-6
+MOST_COLUMNS = 100
 LEAST_OF_FIRST = 0.5  # of its first time, that a launch takes which does the same work again
 FAMILIES = {one.kernel: one.family for one in TRIALS} | {one.kernel: one.kernel for one in TIMED}
 
@@ -181,8 +182,21 @@ def written(launches: Sequence[MeasuredLaunch], held_out: float, share: float) -
         "# Half width of the interval of a change between two versions of one kernel, "
         "relative to that of\n# two independent predictions.\n"
         f'PAIR_SHARE = {share:.2f}\n\nCOLUMNS = """\n{names}\n"""\n\n'
-        f'LAUNCHES = """\n{lines}\n"""\n'
+        f'LAUNCHES = """\n{_in_groups(lines)}\n"""\n'
     )
+
+
+def _in_groups(table: str) -> str:
+    """The table with limiter and L2 above their launches, of which a line has as many as fit."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for line in table.splitlines():
+        limiter, l2, launch = line.split(maxsplit=2)
+        lines = groups[f"{limiter} {l2}"]
+        if lines and len(both := f"{lines[-1]} | {launch}") < MOST_COLUMNS:
+            lines[-1] = both
+        else:
+            lines.append(launch)
+    return "\n".join("\n".join([name, *lines]) for name, lines in groups.items())
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -64,11 +64,21 @@ class MeasuredLaunch:
 
 
 def measured_launches(columns: str, text: str) -> list[MeasuredLaunch]:
-    """The launches of a table, one per line; `columns` are the names of the shares in percent."""
+    """The launches of a table; `columns` are the names of the shares in percent.
+
+    A launch begins with its limiter and state of L2, or has those of the line above. Bars separate
+    launches of one line.
+    """
     units = columns.split()
     found = []
-    for line in text.strip().splitlines():
-        limiter, l2, error, *percent = line.split()
+    limiter = l2 = ""
+    for line in text.strip().replace("|", "\n").splitlines():
+        words = line.split()
+        if words[0] in Resource.__members__:
+            limiter, l2, *words = words
+        if not words:
+            continue
+        error, *percent = words
         shares = dict(zip(units, (float(one) / 100 for one in percent), strict=True))
         busy = (shares.get(name, 0.0) for name in (*(unit.name for unit in UNITS), LAUNCH))
         found.append(
