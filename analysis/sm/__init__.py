@@ -29,6 +29,8 @@ UNLIMITED = 1 << 40
 INFINITE = float("inf")
 # `argument` of a product of a warpgroup, as in machine.h
 PRODUCT_OF_REGISTERS, PRODUCT_ENDS_GROUP = 32, 64
+# the same of a barrier of a block
+BARRIER_WARPS_SHIFT, BARRIER_ARRIVES = 4, 1024
 LINE_BYTES = 128
 BANKS = 2
 CODE_WAYS = 4  # of the instruction cache
@@ -75,7 +77,7 @@ LOST = (
 
 INSTRUCTION = dtype_of(
     "u1 stall yields write_barrier read_barrier wait unit kind registers; i2 source[3]; "
-    "u1 reuse operands; u2 banks; u1 argument skipped; u2 latency pipe_clocks free_clocks",
+    "u1 reuse operands; u2 banks argument; u1 skipped; u2 latency pipe_clocks free_clocks",
     align=True,
 )
 COMMON, IN_L2, FLAG, CONSTANT, LOCAL = (np.uint64(1 << bit) for bit in (63, 62, 61, 60, 59))

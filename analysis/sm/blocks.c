@@ -26,17 +26,20 @@ void start_block(Sm *s, u32 slot, u64 at) {
     }
 }
 
-/* Open the barrier of a block if all of its warps wait there. */
-static void open_barrier(Sm *s, Block *b) {
-    if (!b->waiting || b->waiting < b->alive) return;
+/* Open a barrier of a block if all warps that it waits for have arrived. No more arrive than live. */
+static void open_barrier(Sm *s, Block *b, u32 number) {
+    Barrier *x = &b->barrier[number];
+    u32 needed = b->alive;
+    if (x->warps) LOWER(needed, x->warps);
+    if (!x->arrived || x->arrived < needed) return;
     u64 at = s->now + s->m->barrier_latency;
-    RAISE(at, b->opens_after + s->m->barrier_latency);
-    b->waiting = 0;
+    RAISE(at, x->opens_after + s->m->barrier_latency);
+    x->arrived = 0;
     b->has_barriers = 1;
     b->decided = 0;
     for (u32 k = 0; k < b->warps; k++) {
         Warp *w = &s->warps[b->first + k];
-        if (!w->at_barrier) continue;
+        if (w->at_barrier != number + 1) continue;
         w->at_barrier = 0;
         w->ready = at;
         wait_until(s, b->first + k, at, LOST_BARRIER);
@@ -44,17 +47,22 @@ static void open_barrier(Sm *s, Block *b) {
     }
 }
 
-/* A warp arrives at the barrier of its block. */
-void arrive(Sm *s, u32 warp) {
+/* A warp arrives at a barrier of its block, and waits there unless the instruction says otherwise. */
+void arrive(Sm *s, u32 warp, const Instruction *i) {
     Warp *w = &s->warps[warp];
     Block *b = &s->blocks[w->block];
-    w->at_barrier = 1;
-    wait_until(s, warp, UNKNOWN, LOST_BARRIER);
-    b->waiting++;
+    const u32 number = i->argument % BARRIERS;
+    Barrier *x = &b->barrier[number];
+    if (!(i->argument & BARRIER_ARRIVES)) {
+        w->at_barrier = number + 1;
+        wait_until(s, warp, UNKNOWN, LOST_BARRIER);
+    }
+    x->warps = i->argument >> BARRIER_WARPS_SHIFT & BARRIER_WARPS;
+    x->arrived++;
     s->barrier_free = GREATER(s->barrier_free, s->now) + s->m->barrier_unit_clocks;
-    b->opens_after = GREATER(b->opens_after, s->now) + s->m->barrier_per_warp;
-    RAISE(b->opens_after, s->barrier_free);
-    open_barrier(s, b);
+    x->opens_after = GREATER(x->opens_after, s->now) + s->m->barrier_per_warp;
+    RAISE(x->opens_after, s->barrier_free);
+    open_barrier(s, b, number);
 }
 
 /* A warp ends, and its block with the last one. */
@@ -64,7 +72,8 @@ void leave(Sm *s, u32 warp) {
     w->alive = 0;
     wait_until(s, warp, UNKNOWN, LOST_EMPTY);
     b->alive--;
-    if (b->alive) { open_barrier(s, b); return; }
+    for (u32 k = 0; k < BARRIERS && b->alive; k++) open_barrier(s, b, k);
+    if (b->alive) return;
     s->jobs.ends[b->job] = s->now + 1;
     s->jobs.ended[s->jobs.ended_count++] = w->block;
 }

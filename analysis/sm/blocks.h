@@ -4,7 +4,7 @@
 #include "mbarriers.h"
 
 void start_block(Sm *s, u32 slot, u64 at);
-void arrive(Sm *s, u32 warp);
+void arrive(Sm *s, u32 warp, const Instruction *i);
 void leave(Sm *s, u32 warp);
 
 /* Set the next instruction of a warp to the first one of its step. */

@@ -191,7 +191,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     if (w->step == w->end) {
         leave(s, warp);
     } else if (i->kind == KIND_BARRIER && !(step->flags & STEP_OFF)) {
-        arrive(s, warp);
+        arrive(s, warp, i);
     }
 }
 

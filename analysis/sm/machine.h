@@ -20,6 +20,9 @@ enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, K
        KIND_UNIFORM_CONSTANT };
 /* `argument` of a product of a warpgroup: columns of B / 8 - 1; A is in registers; it ends a group. */
 enum { PRODUCT_COLUMNS = 31, PRODUCT_OF_REGISTERS = 32, PRODUCT_ENDS_GROUP = 64 };
+/* `argument` of a barrier: its number in the block; the warps that it waits for, from BARRIER_WARPS_SHIFT on, 0 for
+ * all that live; the warp arrives and does not wait. */
+enum { BARRIERS = 16, BARRIER_WARPS_SHIFT = 4, BARRIER_WARPS = 63, BARRIER_ARRIVES = 1024 };
 
 /* Raise x to a minimum, lower x to a maximum; the greater of two values. */
 #define RAISE(x, least) do { if ((x) < (least)) (x) = (least); } while (0)
@@ -33,8 +36,8 @@ typedef struct {
     u8 reuse;          /* slots whose value the reuse cache keeps for the next instruction */
     u8 operands;       /* registers that a request hands to the load/store unit */
     u16 banks;         /* the bank of each operand, one bit each */
-    u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | groups that may be pending; KIND_STORE: bytes
-                        * per lane; KIND_PRODUCT: see above; KIND_PRODUCT_WAIT: groups that may be pending;
+    u16 argument;      /* KIND_WAIT_GROUP: scoreboard << 4 | groups that may be pending; KIND_STORE: bytes
+                        * per lane; KIND_PRODUCT and KIND_BARRIER: see above; KIND_PRODUCT_WAIT: groups that may be pending;
                         * KIND_PRODUCT_FENCE: 1 between the proxies, 0 of a warpgroup; KIND_COPY and KIND_LOAD: 1 past L1 */
     u8 skipped;        /* of 32 executions: how many the replay leaves out, evenly spread; for what-if runs */
     u16 latency;       /* clocks of variable-latency arithmetic until its scoreboard is released */

@@ -57,7 +57,7 @@ typedef struct {
     u8 waits;             /* scoreboards with pending results, one bit each */
     u8 from[SCOREBOARDS]; /* reason of each wait: LOST_* */
     u32 block;            /* slot of the block */
-    u8 alive, at_barrier;
+    u8 alive, at_barrier; /* number of the barrier + 1, 0: at none */
     u64 age;
 } Warp;
 
@@ -65,9 +65,12 @@ typedef struct {
 enum { GROUPS = 8 };
 typedef struct { u32 issued[4], begun, ended; } Group;
 
+/* A barrier of a block: warps that have arrived, and for how many it waits; 0: all that live. */
+typedef struct { u32 arrived, warps; u64 opens_after; } Barrier;
+
 typedef struct {
-    u32 alive, waiting;
-    u64 opens_after, start;
+    u32 alive;
+    u64 start;
     u32 job, first, warps;
     u8 has_barriers, decided, waits;
     u32 phases; /* phases between barriers in which the block missed L1 */
@@ -75,6 +78,7 @@ typedef struct {
     u64 age;
     u32 mbarriers;
     Mbarrier mbarrier[MOST_MBARRIERS];
+    Barrier barrier[BARRIERS];
     Group group[GROUPS];
 } Block;
 

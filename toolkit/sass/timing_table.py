@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.geometry import WARP_SIZE
 from analysis.sm import (
     BANKS,
+    BARRIER_ARRIVES,
+    BARRIER_WARPS_SHIFT,
     INSTRUCTION,
     NO_SCOREBOARD,
     PRODUCT_ENDS_GROUP,
@@ -161,8 +164,8 @@ def _argument(instruction: Instruction) -> int:
     """Argument of the model: copies that DEPBAR leaves pending, bytes stored per lane, arrival."""
     if instruction.opcode == "DEPBAR":
         return _left(instruction)
-    if instruction.opcode == "ARRIVES":
-        return AFTER_COPIES
+    if instruction.opcode in ("ARRIVES", "BAR"):
+        return AFTER_COPIES if instruction.opcode == "ARRIVES" else _barrier(instruction)
     if instruction.opcode == "DMMA":
         return next((_DOUBLES[m] for m in instruction.modifiers if m in _DOUBLES), 1)
     if instruction.opcode in _PRODUCTS | _TENSOR:
@@ -194,6 +197,21 @@ def _product(instruction: Instruction) -> int:
     return columns | PRODUCT_OF_REGISTERS * has_registers | PRODUCT_ENDS_GROUP * ends
 
 
+def _barrier(instruction: Instruction) -> int:
+    """Argument of a barrier of a block: its number, its warps, and whether a warp only arrives.
+
+    0 is barrier 0 of all warps. So is one whose number or threads are in a register: the code alone
+    does not say which.
+    """
+    numbers = [one for one in instruction.operands if not is_predicate(one)]
+    values = [one.integer for one in numbers if isinstance(one, Immediate)]
+    if len(values) < len(numbers) or not values:
+        return 0
+    number, *threads = values
+    arrives = BARRIER_ARRIVES * ("ARV" in instruction.modifiers)
+    return number | sum(threads) // WARP_SIZE << BARRIER_WARPS_SHIFT | arrives
+
+
 def _bank_clocks(instruction: Instruction) -> int:
     """Clocks for which a product of a warp needs each register bank."""
     if instruction.opcode == "HMMA":
@@ -207,7 +225,7 @@ def _kind(instruction: Instruction) -> Kind:
         constants = (one for one in instruction.operands if isinstance(one, Constant))
         indexed = Kind.CONSTANT if opcode == "LDC" else Kind.UNIFORM_CONSTANT
         return indexed if any(one.is_indexed for one in constants) else Kind.PLAIN
-    if opcode == "BAR" and "ARV" in modifiers:
+    if opcode == "BAR" and "ARV" in modifiers and not _barrier(instruction):
         return Kind.PLAIN
     if opcode == "MEMBAR":
         return Kind.FENCE if {"GPU", "SYS"} & modifiers else Kind.PLAIN

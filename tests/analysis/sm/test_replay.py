@@ -20,6 +20,8 @@ from analysis import sm as cycles
 from analysis.errors import InputError, UnavailableError
 from analysis.hardware.sm_constants import constants_for
 from analysis.sm import (
+    BARRIER_ARRIVES,
+    BARRIER_WARPS_SHIFT,
     FLAG,
     IN_L2,
     LOCAL,
@@ -894,6 +896,36 @@ UNTIL_150 = [1] * 10  # clocks
 )
 def test_a_barrier_waits_for_the_last_warp_that_has_not_left(warps, expected):
     assert clocks(code(BAR, FFMA | {"stall": 15}, EXIT), *warps) == expected
+
+
+def named(number, warps, arrives=0):
+    """A barrier of some warps of the block, at which a warp waits or only arrives."""
+    return BAR | {"argument": number | warps << BARRIER_WARPS_SHIFT | arrives}
+
+
+@pytest.mark.parametrize(
+    ("barriers", "warps", "expected"),
+    [
+        # two warps meet in clock 0 and work for 150 clocks; the third one never comes
+        ([named(10, 2)], [[2, *UNTIL_150, 0]] * 2 + [[*UNTIL_150 * 2, 0]], 300 + 1),
+        # two pairs meet: at barrier 1 in clock 0, before 300 clocks of work, at barrier 2 later
+        (
+            [named(1, 2), named(2, 2)],
+            [[2, *UNTIL_150 * 2, 0]] * 2 + [[*UNTIL_150, 3, 0]] * 2,
+            12 + 2 * 2 + 300 + 1,
+        ),
+        # a warp arrives in clock 0 and works on; the other one finds that in clock 150
+        (
+            [named(3, 2, BARRIER_ARRIVES), named(3, 2)],
+            [[2, *UNTIL_150 * 2, 0], [*UNTIL_150, 3, 0]],
+            1 + 300 + 1,
+        ),
+        # what waits for more warps than there are opens as for all of them
+        ([named(10, 8)], [[2, 0]], 12 + 2 + 1),
+    ],
+)
+def test_a_barrier_of_some_warps_waits_for_no_others(barriers, warps, expected):
+    assert clocks(code(EXIT, FFMA | {"stall": 15}, *barriers), *warps) == expected
 
 
 SHORT, MIDDLE, LONG = ([*[0] * n, 1] for n in (1, 10, 50))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.devices import DEVICES
-from analysis.sm import NO_SCOREBOARD, Kind, Unit
+from analysis.sm import BARRIER_ARRIVES, BARRIER_WARPS_SHIFT, NO_SCOREBOARD, Kind, Unit
 from kernels import LADDER, Variant, parse_selection
 from tests.cubins import cubin_of
 from tests.sampling import exhaustive
@@ -224,6 +224,22 @@ def test_coherent_loads_pass_l1_by(how, expected):
         if one.opcode in ("LD", "LDG")
     ]
     assert found == [expected]
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("bar.sync 0;", [0]),
+        ("bar.sync 10, 256;", [10 | 8 << BARRIER_WARPS_SHIFT]),
+        ("bar.arrive 1, 64;", [1 | 2 << BARRIER_WARPS_SHIFT | BARRIER_ARRIVES]),
+    ],
+)
+def test_a_barrier_says_its_number_and_its_warps(how, expected):
+    source = f"""extern "C" __global__ void meet(unsigned *out)
+    {{ out[threadIdx.x] = 1; asm volatile("{how}" ::: "memory"); out[threadIdx.x + 1] = 2; }}"""
+    program = cubin_of(source, "meet", "sm_90")
+    table = machine_code(program)
+    assert [*table["argument"][table["kind"] == Kind.BARRIER]] == expected
 
 
 KINDS = {
