@@ -186,6 +186,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "_SECTORS _FIRST": _LAYOUT,
     },
     "toolkit/execution/rung_accesses.py": {"MOST_ACCESSES MOST_PARTS": _ENOUGH},
+    f"{SM_CODE}/load_store.c": {
+        "STORED_LINE_CLOCKS": measured(
+            "loads and stores of 32 lines in place, 8 warps on an SM of an H200 (decision 184)"
+        )
+    },
     "analysis/sm/__init__.py": {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
@@ -195,6 +200,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "READS_BYTES SPACE_BIT SPACES": _LAYOUT,
     },
     f"{SM_CODE}/stream_format.h": {
+        "TAG_BANKS": measured(
+            "recorded loads of lines of one bank and of several (tests/analysis/tag_banks.py)"
+        ),
         "LANES SECTOR SECTORS_OF_LINE": documented("NVIDIA H100 whitepaper"),
         "CONSTANT LOCAL": _LAYOUT,
         "STEP_TAKEN STEP_OFF STEP_RUN STEP_UNDONE COMMON IN_L2 FLAG RANK_SHIFT": _LAYOUT,
@@ -324,9 +332,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/timing_table.py": {
         "_CONTROL_BITS AFTER_COPIES PAST_L1 _OPERAND_SLOTS": _LAYOUT,
         "_DOUBLES": documented("PTX ISA: the shapes of DMMA"),
-        "BANK_CLOCKS BANK_CLOCKS_OF_HALVES": measured(
-            "32 products of warps beside 1, 2 and 4 instructions of registers of one bank, H200 "
-            "(decisions 174 and 186)"
+        "BANK_CLOCKS_OF_FLOATS BANK_CLOCKS_OF_HALVES BANK_CLOCKS_OF_INTEGERS": measured(
+            "32 products of warps beside 1, 2 and 4 FMUL of registers of one bank, H200 "
+            "(decision 174)"
         ),
     },
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},

@@ -67,10 +67,10 @@ def main() -> None:
         from toolkit.launch.process_memory import end_before_memory_does, set_up_memory
 
         set_up_memory()
-        end_before_memory_does(_end_for_memory)
         if COMPILING.intersection(sys.argv[1:2]) and "--watch" not in sys.argv:
             _start_compiler()
         main = _command_line()
+        end_before_memory_does(_end_for_memory)
         sys.unraisablehook = _unraisable
         _handle(_interrupt, "SIGINT")
         _handle(_end_with_children, "SIGTERM", "SIGHUP")

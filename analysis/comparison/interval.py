@@ -34,7 +34,7 @@ from analysis.l2_state import L2State
 from analysis.timing.predicted import Predicted, Resource
 
 COVERS = 0.8
-COVERED = 0.81  # of public launches that the widths do not come from (docs/validation.md)
+COVERED = 0.78  # of public launches that the widths do not come from (docs/validation.md)
 # Half width of an interval of 80%, relative to the one of 95% of a mean of random blocks, which has
 # 2.4 standard errors (toolkit.execution.sampling).
 SHARE_OF_95 = 1.28 / 2.4
@@ -64,11 +64,21 @@ class MeasuredLaunch:
 
 
 def measured_launches(columns: str, text: str) -> list[MeasuredLaunch]:
-    """The launches of a table, one per line; `columns` are the names of the shares in percent."""
+    """The launches of a table; `columns` are the names of the shares in percent.
+
+    A launch begins with its limiter and state of L2, or has those of the line above. Bars separate
+    launches of one line.
+    """
     units = columns.split()
     found = []
-    for line in text.strip().splitlines():
-        limiter, l2, error, *percent = line.split()
+    limiter = l2 = ""
+    for line in text.strip().replace("|", "\n").splitlines():
+        words = line.split()
+        if words[0] in Resource.__members__:
+            limiter, l2, *words = words
+        if not words:
+            continue
+        error, *percent = words
         shares = dict(zip(units, (float(one) / 100 for one in percent), strict=True))
         busy = (shares.get(name, 0.0) for name in (*(unit.name for unit in UNITS), LAUNCH))
         found.append(

@@ -111,8 +111,8 @@ _OF_BARRIERS = {
 }
 AFTER_COPIES = 1  # for analysis/sm: arrives when the warp's copies have been made
 PAST_L1 = 1  # for analysis/sm: of a copy or a coherent load, which never hits L1
-# Of HMMA.16816 and IMMA.16832 on an H200: with FP16 sums fewer registers are read.
-BANK_CLOCKS, BANK_CLOCKS_OF_HALVES = 6, 3
+# Of HMMA.16816 with FP32 and FP16 sums, and of IMMA.16832, on an H200 (beside FFMA, FMUL, LOP3).
+BANK_CLOCKS_OF_FLOATS, BANK_CLOCKS_OF_HALVES, BANK_CLOCKS_OF_INTEGERS = 5, 3, 6
 _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_FMA, Unit.FMA),
     (_HEAVY, Unit.FMA_HEAVY),
@@ -214,8 +214,9 @@ def _barrier(instruction: Instruction) -> int:
 
 def _bank_clocks(instruction: Instruction) -> int:
     """Clocks for which a product of a warp needs each register bank."""
-    has_half_sums = instruction.opcode == "HMMA" and "F32" not in instruction.modifiers
-    return BANK_CLOCKS_OF_HALVES if has_half_sums else BANK_CLOCKS
+    if instruction.opcode == "HMMA":
+        return BANK_CLOCKS_OF_FLOATS if "F32" in instruction.modifiers else BANK_CLOCKS_OF_HALVES
+    return BANK_CLOCKS_OF_INTEGERS
 
 
 def _kind(instruction: Instruction) -> Kind:

@@ -100,6 +100,7 @@ LAYOUTS = {
         "Request": core.REQUEST, "Finding": core.FINDING, "AtomicLine": core.ATOMIC_LINE,
         "BlockWork": core.WORK, "Pace": core.PACE, "Bank": core.Bank, "Kept": core.Kept,
         "Affine": core.AFFINE, "Dependence": core.DEPENDENCE, "Reach": core.REACH,
+        "Ticket": core.TICKET,
     },
     "toolkit/sass/core/texture.c": {"TextureObject": textures.OBJECT},
     "toolkit/sass/core/bulk_ops.c": {"TensorMap": tensor_maps.DESCRIPTION},
