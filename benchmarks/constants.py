@@ -192,6 +192,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         )
     },
     "analysis/sm/__init__.py": {
+        "BARRIER_ARRIVES BARRIER_WARPS_SHIFT": _LAYOUT,
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "CODE_WAYS": measured(_PROBES),
@@ -209,6 +210,8 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "MOST_MBARRIERS": _ENOUGH,
     },
     f"{SM_CODE}/machine.h": {
+        "BARRIERS": documented("PTX ISA: bar"),
+        "BARRIER_WARPS_SHIFT BARRIER_WARPS BARRIER_ARRIVES": _LAYOUT,
         "SCHEDULERS": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "SCOREBOARDS NONE SLOTS MOST_QUEUED": _LAYOUT,
