@@ -26,19 +26,20 @@ void start_block(Sm *s, u32 slot, u64 at) {
     }
 }
 
-/* Open a barrier of a block if all warps that it waits for have arrived. No more arrive than live. */
+/* Open a barrier of a block if all warps that it waits for have arrived. None arrives that has ended. */
 static void open_barrier(Sm *s, Block *b, u32 number) {
     Barrier *x = &b->barrier[number];
-    u32 needed = b->alive;
+    u32 needed = b->alive + x->ended;
     if (x->warps) LOWER(needed, x->warps);
     if (!x->arrived || x->arrived < needed) return;
     u64 at = s->now + s->m->barrier_latency;
     RAISE(at, x->opens_after + s->m->barrier_latency);
-    x->arrived = 0;
+    x->arrived = x->ended = 0;
     b->has_barriers = 1;
     b->decided = 0;
     for (u32 k = 0; k < b->warps; k++) {
         Warp *w = &s->warps[b->first + k];
+        w->arrived_at &= ~(1u << number);
         if (w->at_barrier != number + 1) continue;
         w->at_barrier = 0;
         w->ready = at;
@@ -53,7 +54,9 @@ void arrive(Sm *s, u32 warp, const Instruction *i) {
     Block *b = &s->blocks[w->block];
     const u32 number = i->argument % BARRIERS;
     Barrier *x = &b->barrier[number];
-    if (!(i->argument & BARRIER_ARRIVES)) {
+    if (i->argument & BARRIER_ARRIVES) {
+        w->arrived_at |= 1u << number;
+    } else {
         w->at_barrier = number + 1;
         wait_until(s, warp, UNKNOWN, LOST_BARRIER);
     }
@@ -72,7 +75,10 @@ void leave(Sm *s, u32 warp) {
     w->alive = 0;
     wait_until(s, warp, UNKNOWN, LOST_EMPTY);
     b->alive--;
-    for (u32 k = 0; k < BARRIERS && b->alive; k++) open_barrier(s, b, k);
+    for (u32 k = 0; k < BARRIERS && b->alive; k++) {
+        b->barrier[k].ended += w->arrived_at >> k & 1;
+        open_barrier(s, b, k);
+    }
     if (b->alive) return;
     s->jobs.ends[b->job] = s->now + 1;
     s->jobs.ended[s->jobs.ended_count++] = w->block;

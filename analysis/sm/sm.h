@@ -58,6 +58,7 @@ typedef struct {
     u8 from[SCOREBOARDS]; /* reason of each wait: LOST_* */
     u32 block;            /* slot of the block */
     u8 alive, at_barrier; /* number of the barrier + 1, 0: at none */
+    u16 arrived_at;       /* barriers that wait for others, not for this warp, one bit each */
     u64 age;
 } Warp;
 
@@ -65,8 +66,9 @@ typedef struct {
 enum { GROUPS = 8 };
 typedef struct { u32 issued[4], begun, ended; } Group;
 
-/* A barrier of a block: warps that have arrived, and for how many it waits; 0: all that live. */
-typedef struct { u32 arrived, warps; u64 opens_after; } Barrier;
+/* A barrier of a block: warps that have arrived, those of them that have ended since, and for how many it waits; 0:
+ * all that live. */
+typedef struct { u32 arrived, ended, warps; u64 opens_after; } Barrier;
 
 typedef struct {
     u32 alive;

@@ -299,9 +299,9 @@ class BlockSelection:
     flow: Flow
     metrics: Metrics
     functions: Mapping[str, int]  # number of the first instruction of each function, by name
-    # returns the launch and a function that executes single blocks, if blocks ask for what others
-    # write, but do not wait for it; else None
-    alone: Callable[[], tuple[BoundLaunch, Execute] | None]
+    # returns a launch and a function that executes single blocks of it, if blocks ask for what
+    # others write, but do not wait for it; else None
+    alone: Callable[[BoundLaunch], tuple[BoundLaunch, Execute] | None]
 
 
 def counted_blocks(
@@ -346,7 +346,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
     if bound.cluster_blocks > 1:
         raise NoPlanError(": they form clusters")
     if selection.waits or bound.blocks_meet:
-        alone = None if selection.waits or _is_short(selection) else selection.alone()
+        alone = None if selection.waits or _is_short(selection) else selection.alone(bound)
         if alone is None:
             raise NoPlanError(WAIT)
         bound, execute = alone

@@ -272,7 +272,7 @@ class Simulator:
             fresh = bind(translated, geometry, arguments, setup=self.setup)[0]
             return replace(fresh, most_resident=bound.most_resident, lowered=bound.lowered)
 
-        def alone() -> tuple[BoundLaunch, Execute] | None:
+        def alone(bound: BoundLaunch) -> tuple[BoundLaunch, Execute] | None:
             if bound.heap_bytes or may_wait(flow):
                 return None
             single = replace(bound, blocks_meet=False)

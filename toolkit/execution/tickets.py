@@ -37,7 +37,7 @@ def with_tickets(
     """
     blocks, noting = bound.geometry.blocks, replace(bound, notes_requests=True, notes_atomics=True)
     bytes_of = {pc: 8 if _WIDE & set(one.modifiers) else 4 for pc, one in _additions(code)}
-    added: dict[tuple[int, int], list[int]] = {}
+    added: dict[tuple[int, int], dict[int, int]] = {}  # by address and size, by block
     tried = sorted({0, blocks // 2, blocks - 1})
     for block in tried:
         bound.restore()
@@ -48,13 +48,17 @@ def with_tickets(
             lanes = np.flatnonzero(row["mask"] >> np.arange(32, dtype=np.uint32) & 1)
             for address in np.unique(row["address"][lanes]).tolist()[: MOST_TICKETS + 1]:
                 size = bytes_of[row["pc"]]
-                known = added.setdefault((address, size), [])
-                known.append(_value(bound, address, size) - _first(bound, address, size))
+                buffer = _buffer(bound, address)
+                if buffer is None:  # beyond all arrays, where the launch may store
+                    continue
+                offset = address - buffer.address
+                change = _value(buffer, offset, size) - _first(buffer, offset, size)
+                added.setdefault((address, size), {})[block] = change
     bound.restore()
     found = [
-        (address, _first(bound, address, size), round(sum(by) / len(by)), size)
+        (address, _first_at(bound, address, size), round(sum(by.values()) / len(by)), size)
         for (address, size), by in added.items()
-        if len(by) == len(tried) and any(by)
+        if len(by) == len(tried) and any(by.values())
     ]
     if not found or len(found) > MOST_TICKETS:
         return bound
@@ -69,25 +73,28 @@ def _additions(code: Sequence[Instruction]) -> Iterator[tuple[int, Instruction]]
             yield pc, one
 
 
-def _first(bound: BoundLaunch, address: int, size: int) -> int:
-    """Number at an address before the launch."""
+def _first_at(bound: BoundLaunch, address: int, size: int) -> int:
+    """Number at an address of a buffer before the launch."""
     buffer = _buffer(bound, address)
-    return _number(
-        buffer.shared[0] if buffer.shared else buffer.data, address - buffer.address, size
-    )
+    assert buffer is not None
+    return _first(buffer, address - buffer.address, size)
 
 
-def _value(bound: BoundLaunch, address: int, size: int) -> int:
-    """Number at an address."""
-    buffer = _buffer(bound, address)
-    offset = address - buffer.address
+def _first(buffer: Buffer, offset: int, size: int) -> int:
+    """Number in a buffer before the launch."""
+    return _number(buffer.shared[0] if buffer.shared else buffer.data, offset, size)
+
+
+def _value(buffer: Buffer, offset: int, size: int) -> int:
+    """Number in a buffer."""
     is_copied = not buffer.shared or buffer.shared[1][offset // PAGE_BYTES] >= COPIED
-    return _number(buffer.data, offset, size) if is_copied else _first(bound, address, size)
+    return _number(buffer.data, offset, size) if is_copied else _first(buffer, offset, size)
 
 
 def _number(content: NDArray[Any], offset: int, size: int) -> int:
     return int.from_bytes(content[offset : offset + size].tobytes(), "little", signed=True)
 
 
-def _buffer(bound: BoundLaunch, address: int) -> Buffer:
-    return next(x for x in bound.buffers if x.address <= address < x.address + x.bytes)
+def _buffer(bound: BoundLaunch, address: int) -> Buffer | None:
+    """The buffer with an address; None for an address beyond all of them."""
+    return next((x for x in bound.buffers if x.address <= address < x.address + x.bytes), None)

@@ -34,6 +34,8 @@ def lent_names(node: Node, structs: Mapping[str, Node]) -> Iterator[str]:
     is_address = node.type == "pointer_expression" and text_of(node).startswith("&")
     if is_address and not _is_argument(node) and not _is_read_only(node):
         yield from _bases(node.child_by_field_name("argument"))
+    if node.type == "lambda_capture_initializer" and text_of(node).startswith("&"):
+        yield from _bases(node.named_children[-1])
     if node.type == "declaration" and not _is_constant(node):
         kind = text_of(node.child_by_field_name("type")).removeprefix("struct ")
         keeps = kind in structs and _KEEPS_REFERENCE.search(text_of(structs[kind]))
@@ -62,8 +64,13 @@ def extracted_names(node: Node) -> Iterator[str]:
         yield from _bases(node.child_by_field_name("right"))
 
 
-def written_by_macro(node: Node, macros: Mapping[str, Macro | None]) -> Iterator[str]:
-    """Names that a macro may change: what it assigns, and arguments that it assigns."""
+def written_by_macro(
+    node: Node, macros: Mapping[str, Macro | None], depth: int = MOST_NESTED
+) -> Iterator[str]:
+    """Names that a macro may change: what it assigns, and arguments that it assigns.
+
+    So do macros in the text that it becomes.
+    """
     name = text_of(node.child_by_field_name("function") if node.type == "call_expression" else node)
     macro = macros.get(name)
     if macro is None:
@@ -78,6 +85,12 @@ def written_by_macro(node: Node, macros: Mapping[str, Macro | None]) -> Iterator
             yield from _bases(arguments[written])
         elif not written.isdigit():
             yield written
+    filled = expanded(macro, list(map(text_of, listed)))
+    is_nested = filled is not None and any(map(macros.get, re.findall(r"\w+", macro.body)))
+    if is_nested and depth > 1:
+        for inner in walk(tree_of(f"void f() {{ {filled}; }}")):
+            if inner.type in ("call_expression", "identifier"):
+                yield from written_by_macro(inner, macros, depth - 1)
 
 
 def launches_of_macro(

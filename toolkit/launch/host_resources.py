@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from analysis.errors import ShapeError
 
 MIB = 2**20
+_CACHED_FILES = ("active_file", "inactive_file")  # in memory.stat of a control group
 ARENA_MAX, MMAP_THRESHOLD, TRIM_THRESHOLD = -8, -3, -1  # options of mallopt
 
 
@@ -66,13 +67,19 @@ def _free_on_host() -> float:
 
 
 def _free_in_container() -> float:
-    """Bytes left of the limit of a control group (version 2), which containers set."""
+    """Bytes left of the limit of a control group (version 2), which containers set.
+
+    Files that the system keeps in memory count as used, but it gives them up before the limit.
+    """
     group = Path("/sys/fs/cgroup")
     try:
         limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
     except (OSError, ValueError):  # no group, or the limit "max"
         return inf
-    return max(limit - used, 0)
+    with suppress(OSError, ValueError):
+        lines = (line.split() for line in (group / "memory.stat").read_text().splitlines())
+        used -= sum(int(size) for name, size in lines if name in _CACHED_FILES)
+    return min(max(limit - used, 0), limit)
 
 
 def share_freed_memory() -> None:

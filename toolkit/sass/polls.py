@@ -72,14 +72,15 @@ def _ends_by_answers(
     """True if a value that the instructions `asks` of a loop get may decide when it ends.
 
     Values are followed along the paths of the loop. A register that is written anew no longer has
-    one; memory of a block keeps them. `under`: instructions that such a value decides about.
+    one; memory of a block keeps them, and so do its barriers, which reduce predicates. `under`:
+    instructions that such a value decides about.
     """
     control = flow.control
     exits = {pc for pc in loop if not loop.issuperset(control.successors[pc])}
     exits |= {pc for pc in loop if flow.instructions[pc].opcode in ("EXIT", "BREAK")}
-    spaces, under = set[int](), set[int]()
+    spaces, under, in_barriers = set[int](), set[int](), False
     while True:
-        before = len(spaces), len(under)
+        before = len(spaces), len(under), in_barriers
         reached, pending = dict.fromkeys(loop, 0), sorted(loop)
         while pending:
             pc = pending.pop()
@@ -92,6 +93,8 @@ def _ends_by_answers(
                 under |= set(flow.region(pc)[0]) & loop
             if depends and row.is_memory:
                 spaces |= row.spaces & {SHARED, LOCAL}
+            in_barriers |= depends and row.name == "BARRIER"
+            depends |= in_barriers and row.name == "BARRIER_RESULT"
             found = reached[pc] & ~row.replaced
             if pc in control.callees and reached[pc]:
                 found = EVERYWHERE  # where a function leaves them is not followed
@@ -101,5 +104,5 @@ def _ends_by_answers(
                 if found & ~reached[after]:
                     reached[after] |= found
                     pending.append(after)
-        if before == (len(spaces), len(under)):
+        if before == (len(spaces), len(under), in_barriers):
             return False

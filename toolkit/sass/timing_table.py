@@ -157,6 +157,12 @@ def _timing_table(kernel: Kernel) -> bytes:
     table["banks"] = [sum(r % BANKS << k for k, r in enumerate(those)) for those in operands]
     for name in ("write_barrier", "read_barrier"):
         table[name] = np.where(table[name] < 6, table[name], NO_SCOREBOARD)
+    if any(one.opcode == "BAR" and _numbers(one) is None for one in instructions):
+        # any other barrier of the code may be the same one: warps meet as at one of all warps
+        for pc, one in enumerate(instructions):
+            if one.opcode == "BAR":
+                table["argument"][pc] = 0
+                table["kind"][pc] = Kind.PLAIN if "ARV" in one.modifiers else Kind.BARRIER
     return table.tobytes()
 
 
@@ -200,16 +206,21 @@ def _product(instruction: Instruction) -> int:
 def _barrier(instruction: Instruction) -> int:
     """Argument of a barrier of a block: its number, its warps, and whether a warp only arrives.
 
-    0 is barrier 0 of all warps. So is one whose number or threads are in a register: the code alone
-    does not say which.
+    0 is barrier 0 of all warps. So is one whose number or threads are in a register (`_numbers`).
     """
-    numbers = [one for one in instruction.operands if not is_predicate(one)]
-    values = [one.integer for one in numbers if isinstance(one, Immediate)]
-    if len(values) < len(numbers) or not values:
+    numbers = _numbers(instruction)
+    if not numbers:
         return 0
-    number, *threads = values
+    number, *threads = numbers
     arrives = BARRIER_ARRIVES * ("ARV" in instruction.modifiers)
     return number | sum(threads) // WARP_SIZE << BARRIER_WARPS_SHIFT | arrives
+
+
+def _numbers(instruction: Instruction) -> list[int] | None:
+    """Number and threads of a barrier of a block; None if the code does not say them."""
+    operands = [one for one in instruction.operands if not is_predicate(one)]
+    values = [one.integer for one in operands if isinstance(one, Immediate)]
+    return values if len(values) == len(operands) else None
 
 
 def _bank_clocks(instruction: Instruction) -> int:

@@ -920,6 +920,12 @@ def named(number, warps, arrives=0):
             [[2, *UNTIL_150 * 2, 0], [*UNTIL_150, 3, 0]],
             1 + 300 + 1,
         ),
+        # two warps arrive and end; the barrier still waits for the last one, in clock 150
+        (
+            [named(3, 4, BARRIER_ARRIVES), named(3, 4)],
+            [[2, 0], [2, 0], [3, *UNTIL_150 * 2, 0], [*UNTIL_150, 3, 0]],
+            150 + 12 + 2 + 300 + 1,
+        ),
         # what waits for more warps than there are opens as for all of them
         ([named(10, 8)], [[2, 0]], 12 + 2 + 1),
     ],

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from toolkit import simulate
+from toolkit.execution import simulator
+from toolkit.execution.tickets import with_tickets
 
 SOURCE = r"""
 // the block that ends last sums up what all have written
@@ -31,16 +33,21 @@ extern "C" __global__ void append(float *out, const float *in, unsigned *count) 
     __syncthreads();
     out[first + threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
 }
+// two instructions add to one number: 512 in each block
+extern "C" __global__ void take(float *out, const float *in, unsigned *count) {
+    unsigned k = threadIdx.x < 32 ? atomicAdd(count, 4u) : atomicAdd(count, 12u);
+    out[k / 8] = in[k / 8];
+}
 """
 BLOCKS = 5000
 
 
-def launched(kernel, **options):
+def launched(kernel, source=SOURCE, **options):
     floats = [np.zeros(64 * BLOCKS + 64, np.float32) for _ in range(2)]
     count = np.full(1, 3 if kernel == "append" else 0, np.uint32)
     more = [np.zeros(BLOCKS, np.float32)] if kernel == "sum" else []
     return simulate(
-        SOURCE,
+        source,
         kernel,
         grid=BLOCKS,
         block=64,
@@ -65,6 +72,24 @@ def test_a_few_blocks_find_what_the_blocks_before_them_would_have_left(kernel):
     last_s = 10e-6 if kernel == "sum" else 0
     assert 0.9 * every.predicted.time_s < few.predicted.time_s
     assert few.predicted.time_s < 1.1 * every.predicted.time_s + last_s
+
+
+def test_blocks_find_what_several_instructions_have_added(monkeypatch):
+    found = []
+
+    def noted(*given):
+        found.append(with_tickets(*given))
+        return found[-1]
+
+    monkeypatch.setattr(simulator, "with_tickets", noted)
+    launched("take", blocks="representative", limit_s=0)
+    assert found[-1].tickets["by"].tolist() == [512]
+
+
+def test_a_launch_that_may_leave_its_arrays_has_a_time_from_a_few_blocks():
+    source = SOURCE.replace("atomicAdd(count, 64)", "atomicAdd(count + (1 << 28), 64)")
+    found = launched("append", source, blocks="representative", limit_s=0, allow_out_of_bounds=True)
+    assert found.predicted is not None
 
 
 def test_all_blocks_are_executed_where_that_takes_little_time():

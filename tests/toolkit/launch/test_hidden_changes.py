@@ -11,6 +11,8 @@ from toolkit.launch.host_unit import host_unit
 BEFORE = """
 #define SET(x) x = 20
 #define SETUP n = 20;
+#define SET_TWICE(x) SET(x); SET(x)
+#define ALL_SETUP SETUP
 #define CHECK(x) do { x; } while (0)
 #define RUN(kernel, grid, ...) kernel<<<grid, 32>>>(__VA_ARGS__); cudaDeviceSynchronize();
 #define TIMED(...) start(); RUN(k, 1, __VA_ARGS__) stop()
@@ -45,6 +47,7 @@ def read(body, value="n"):
         "auto f = [&]() { n = 20; }; f();",
         "auto f = [&]() { n = 20; }; n = 30; f();",
         "auto f = [&n] { n += 10; }; f();",
+        "auto f = [&r = n] { r = 20; }; f();",
         "std::thread t([&] { n = 20; });",
         "auto f = [](int &x) { x = 20; }; f(n);",
         "auto minimize = [](int &x) { x = 20; }; minimize(n);",
@@ -56,6 +59,8 @@ def read(body, value="n"):
         "words >> n >> m;",
         "SET(n);",
         "SETUP;",
+        "SET_TWICE(n);",
+        "ALL_SETUP;",
         "(argc > 0 ? n : m) = 20;",
         "(m, n) = 20;",
         "Setter s{n}; s.set();",

@@ -137,6 +137,7 @@ def test_the_free_memory_is_a_plausible_number():
 
 MEMINFO = "/proc/meminfo"
 LIMIT, USED = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"
+USES = "/sys/fs/cgroup/memory.stat"
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,9 @@ LIMIT, USED = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"
         ({MEMINFO: "MemAvailable: 5 kB", LIMIT: "9000\n", USED: "0\n"}, 5 * 1024),
         ({LIMIT: "3000\n", USED: "4000\n"}, 0),
         ({LIMIT: "3000\n"}, inf),
+        # files that the system keeps in memory as long as nothing else needs it
+        ({LIMIT: "9\n", USED: "9\n", USES: "anon 2\ninactive_file 4\nactive_file 3\n"}, 7),
+        ({LIMIT: "9\n", USED: "9\n", USES: "anon 9\nshmem 1\n"}, 0),
     ],
 )
 def test_free_memory_is_the_least_of_the_hosts_and_the_containers(monkeypatch, files, expected):

@@ -31,6 +31,7 @@ KERNEL(by_a_variable, bool done = false; int turns = 0;
     out[1] = turns;)
 KERNEL(through_shared, __shared__ int stop; if (!threadIdx.x) stop = 0; __syncthreads();
     while (!stop) { if (!threadIdx.x) stop = in[0]; __syncthreads(); } out[1] = 1;)
+KERNEL(through_a_barrier, while (!__syncthreads_or(in[threadIdx.x])) {} out[0] = 1;)
 KERNEL(inner_loop, for (int i = 0; i < n; i++) { while (in[i] == 0) {} out[i] = 1; })
 KERNEL(swap, int old = out[0], seen;
     do { seen = old; old = atomicCAS(out, seen, max(seen, n)); } while (old != seen);)
@@ -40,7 +41,7 @@ KERNEL(by_a_function, while (asked(in) == n) {} out[0] = 1;)
 GO_ON = ("last_block", "append", "sum", "sum_by_swaps")
 WAIT = (
     *("queue", "lock", "flag", "lookback", "by_a_variable", "through_shared", "inner_loop"),
-    *("swap", "by_a_function"),
+    *("swap", "by_a_function", "through_a_barrier"),
 )
 
 

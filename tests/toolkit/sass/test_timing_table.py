@@ -242,6 +242,17 @@ def test_a_barrier_says_its_number_and_its_warps(how, expected):
     assert [*table["argument"][table["kind"] == Kind.BARRIER]] == expected
 
 
+def test_barriers_beside_one_with_its_number_in_a_register_wait_for_all_warps():
+    source = """extern "C" __global__ void meet(unsigned *out, unsigned number)
+    { out[threadIdx.x] = 1;
+      if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;" ::: "memory");
+      else asm volatile("bar.sync %0, 64;" ::"r"(number) : "memory");
+      asm volatile("bar.arrive 2, 64;" ::: "memory");
+      out[threadIdx.x + 1] = 2; }"""
+    table = machine_code(cubin_of(source, "meet", "sm_90"))
+    assert [*table["argument"][table["kind"] == Kind.BARRIER]] == [0, 0]
+
+
 KINDS = {
     "LDG": Kind.LOAD,
     "STG": Kind.STORE,
