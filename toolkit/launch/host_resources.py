@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from analysis.errors import ShapeError
 
 MIB = 2**20
+_GROUP = Path("/sys/fs/cgroup")
 _CACHED_FILES = ("active_file", "inactive_file")  # in memory.stat of a control group
 ARENA_MAX, MMAP_THRESHOLD, TRIM_THRESHOLD = -8, -3, -1  # options of mallopt
 
@@ -39,9 +40,7 @@ def memory_bytes() -> float:
     found = inf
     with suppress(OSError, ValueError, AttributeError):
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with suppress(OSError, ValueError):  # no group, or the limit "max"
-        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return found
+    return min(found, _limit_of_container())
 
 
 def shortage(needed_bytes: float) -> str:
@@ -71,15 +70,23 @@ def _free_in_container() -> float:
 
     Files that the system keeps in memory count as used, but it gives them up before the limit.
     """
-    group = Path("/sys/fs/cgroup")
+    limit = _limit_of_container()
     try:
-        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
-    except (OSError, ValueError):  # no group, or the limit "max"
+        used = int(_GROUP.joinpath("memory.current").read_text())
+    except (OSError, ValueError):
         return inf
     with suppress(OSError, ValueError):
-        lines = (line.split() for line in (group / "memory.stat").read_text().splitlines())
+        lines = (line.split() for line in _GROUP.joinpath("memory.stat").read_text().splitlines())
         used -= sum(int(size) for name, size in lines if name in _CACHED_FILES)
     return min(max(limit - used, 0), limit)
+
+
+def _limit_of_container() -> float:
+    """Bytes that a control group (version 2) may use, infinite without a limit."""
+    try:
+        return int(_GROUP.joinpath("memory.max").read_text())
+    except (OSError, ValueError):  # no group, or "max"
+        return inf
 
 
 def share_freed_memory() -> None:

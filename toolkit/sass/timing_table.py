@@ -10,7 +10,7 @@ analysis/timing/modelled_sm.py add the clocks.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -167,20 +167,8 @@ def _timing_table(kernel: Kernel) -> bytes:
 
 
 def _argument(instruction: Instruction) -> int:
-    """Argument of the model: copies that DEPBAR leaves pending, bytes stored per lane, arrival."""
-    if instruction.opcode == "DEPBAR":
-        return _left(instruction)
-    if instruction.opcode in ("ARRIVES", "BAR"):
-        return AFTER_COPIES if instruction.opcode == "ARRIVES" else _barrier(instruction)
-    if instruction.opcode == "DMMA":
-        return next((_DOUBLES[m] for m in instruction.modifiers if m in _DOUBLES), 1)
-    if instruction.opcode in _PRODUCTS | _TENSOR:
-        is_of_group = instruction.opcode in _PRODUCTS
-        return _product(instruction) if is_of_group else _bank_clocks(instruction)
-    if instruction.opcode in ("FENCE", "WARPGROUP"):
-        left = (one.integer for one in instruction.operands if isinstance(one, Immediate))
-        return int(instruction.opcode == "FENCE") or next(left, 0)
-    return _access(instruction)
+    """Argument of the model, which means something else for each opcode (`_ARGUMENTS`)."""
+    return _ARGUMENTS.get(instruction.opcode, _access)(instruction)
 
 
 def _access(instruction: Instruction) -> int:
@@ -228,6 +216,16 @@ def _bank_clocks(instruction: Instruction) -> int:
     if instruction.opcode == "HMMA":
         return BANK_CLOCKS_OF_FLOATS if "F32" in instruction.modifiers else BANK_CLOCKS_OF_HALVES
     return BANK_CLOCKS_OF_INTEGERS
+
+
+def _double_products(instruction: Instruction) -> int:
+    """Products of 8×8×4 that a DMMA is worth."""
+    return next((_DOUBLES[m] for m in instruction.modifiers if m in _DOUBLES), 1)
+
+
+def _group_left(instruction: Instruction) -> int:
+    """Groups of products that WARPGROUP leaves pending; 0 if it waits for all or only arrives."""
+    return next((one.integer for one in instruction.operands if isinstance(one, Immediate)), 0)
 
 
 def _kind(instruction: Instruction) -> Kind:
@@ -357,6 +355,18 @@ def _left(instruction: Instruction) -> int:
         elif not isinstance(operand, Register) and not isinstance(operand, Special):
             count = getattr(operand, "integer", 0)
     return scoreboard << 4 | min(count, 15)
+
+
+_ARGUMENTS: Mapping[str, Callable[[Instruction], int]] = {
+    **dict.fromkeys(_TENSOR, _bank_clocks),
+    **dict.fromkeys(_PRODUCTS, _product),
+    "ARRIVES": lambda _: AFTER_COPIES,
+    "BAR": _barrier,
+    "DEPBAR": _left,
+    "DMMA": _double_products,
+    "FENCE": lambda _: True,  # of a proxy; that of a group of products is WARPGROUP.ARRIVE
+    "WARPGROUP": _group_left,
+}
 
 
 # Fields of an instruction that follow from it alone.
