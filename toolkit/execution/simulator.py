@@ -275,13 +275,12 @@ class Simulator:
         def alone(bound: BoundLaunch) -> tuple[BoundLaunch, Execute] | None:
             if bound.heap_bytes or may_wait(flow):
                 return None
-            single = replace(bound, blocks_meet=False)
             single = with_tickets(
-                single,
+                replace(bound, blocks_meet=False),
                 translated.linked.instructions,
                 lambda launch, block: self._run(launch, [range(block, block + 1)])[0],
             )
-            return single, self._few_followed(single)
+            return (single, self._few_followed(single)) if single else None
 
         flow = Flow(translated.linked.instructions, translated.lowered)
         return BlockSelection(

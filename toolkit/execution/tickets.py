@@ -30,10 +30,11 @@ def with_tickets(
     bound: BoundLaunch,
     code: Sequence[Instruction],
     run: Callable[[BoundLaunch, int], Run],
-) -> BoundLaunch:
+) -> BoundLaunch | None:
     """Copy of a bound launch whose blocks find the numbers that blocks before them leave.
 
-    `run` executes one block of a bound launch. Its stores are undone. Raises FaultError.
+    None if there are more numbers than MOST_TICKETS. `run` executes one block of a bound launch.
+    Its stores are undone. Raises FaultError.
     """
     blocks, noting = bound.geometry.blocks, replace(bound, notes_requests=True, notes_atomics=True)
     bytes_of = {pc: 8 if _WIDE & set(one.modifiers) else 4 for pc, one in _additions(code)}
@@ -60,9 +61,9 @@ def with_tickets(
         for (address, size), by in added.items()
         if len(by) == len(tried) and any(by.values())
     ]
-    if not found or len(found) > MOST_TICKETS:
-        return bound
-    return replace(bound, tickets=np.array(found, dtype=TICKET))
+    if len(found) > MOST_TICKETS:
+        return None
+    return replace(bound, tickets=np.array(found, dtype=TICKET)) if found else bound
 
 
 def _additions(code: Sequence[Instruction]) -> Iterator[tuple[int, Instruction]]:

@@ -38,13 +38,18 @@ extern "C" __global__ void take(float *out, const float *in, unsigned *count) {
     unsigned k = threadIdx.x < 32 ? atomicAdd(count, 4u) : atomicAdd(count, 12u);
     out[k / 8] = in[k / 8];
 }
+// a number for each thread
+extern "C" __global__ void take_each(float *out, const float *in, unsigned *count) {
+    unsigned k = atomicAdd(count + threadIdx.x, 64u) + threadIdx.x;
+    out[k] = in[k];
+}
 """
 BLOCKS = 5000
 
 
 def launched(kernel, source=SOURCE, **options):
     floats = [np.zeros(64 * BLOCKS + 64, np.float32) for _ in range(2)]
-    count = np.full(1, 3 if kernel == "append" else 0, np.uint32)
+    count = np.full(64, 3 if kernel == "append" else 0, np.uint32)
     more = [np.zeros(BLOCKS, np.float32)] if kernel == "sum" else []
     return simulate(
         source,
@@ -95,3 +100,9 @@ def test_a_launch_that_may_leave_its_arrays_has_a_time_from_a_few_blocks():
 def test_all_blocks_are_executed_where_that_takes_little_time():
     found = launched("sum", blocks="representative")
     assert found.basis == "all 5,000 blocks executed: blocks wait for others"
+
+
+def test_all_blocks_are_executed_where_they_add_to_many_numbers():
+    """What a few blocks would find is not known: block b is to find 64 b in each of 64 numbers."""
+    found = launched("take_each", blocks="representative", limit_s=0)
+    assert found.executed_blocks == BLOCKS
