@@ -3,11 +3,8 @@
 import pytest
 
 from analysis.timing.predicted import Effect, Resource
-from validation import recordings
 from validation.public_launches import predict
-from validation.public_launches.listed import FOLDER
 
-AGAIN = recordings.read(FOLDER / "predicted_again.json")
 WAITS = {"stall long_scoreboard": 9.0, "stall wait": 2.0, "stall barrier": 1.0}
 
 
@@ -56,12 +53,3 @@ def test_where_no_unit_is_busy_the_cause_is_what_warps_wait_for(
     assert line.startswith("where no unit is busy")
     assert line.endswith(f"{int(is_right)} of 1")
     assert len(wrong) == (not is_right)
-
-
-def test_the_record_holds_what_the_page_says():
-    found = {half: list(predict.limiters(half, AGAIN[half]))[:2] for half in AGAIN}
-    counts = {half: [line.rpartition(": ")[2] for line in lines] for half, lines in found.items()}
-    assert counts == {"first": ["13 of 15", "44 of 51"], "second": ["5 of 5", "17 of 18"]}
-    first, second = (next(predict.tables(AGAIN[half])) for half in ("first", "second"))
-    assert "mean error 9.8%, median 6.8%, 90th percentile 16.8%, 0 off" in first
-    assert "mean error 10.1%, median 8.3%, 90th percentile 20.0%, 0 off" in second

@@ -1,22 +1,21 @@
-"""The tables of a part in docs/validation.md, from its predictions beside its measured times.
+"""The tables of public launches in docs/validation.md, from predictions beside measured times.
 
-    python -m validation.public_launches.page FILE
+    python -m validation.public_launches.page [PART]
 
-FILE was written by `predict --join`. The page has these lines as they are printed, which a test
-compares.
+prints the tables of a part as it was opened, or a row for each part. The page has these lines,
+which a test compares.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import fmean, median
 from textwrap import wrap
 
-from validation.public_launches.listed import SEED, Part, measurements
+from validation import recordings
+from validation.public_launches.listed import FOLDER, HALVES, SEED, Part, measurements
 from validation.public_launches.predict import (
     SHOWN,
     Cell,
@@ -33,13 +32,30 @@ from validation.public_launches.predict import (
     share_held,
 )
 
+#: The first predictions of each part that was held out, and the commit that made them.
+OPENED: dict[Part, str] = {"second": "85786406", "third": "89d31fa9", "fourth": "9f8f2534"}
 WORST = 5
 WIDTH = 180  # of a line of text
 GROUPS = {"limiter": "limiter", "l2": "L2", "rows": "row of the table of mechanisms"}
 
 
+def opened(part: Part) -> list[Cell]:
+    """The first predictions of a part, beside what was measured."""
+    found: list[Cell] = recordings.read(FOLDER / f"{part}_predicted.json")[part]
+    return found
+
+
+def look(part: Part) -> str:
+    """A row of the table that has each part as it was opened."""
+    found = opened(part)
+    told = [line for line in limiters(part, found) if line.startswith("where")]
+    busy, waits = [line.rpartition(": ")[2] for line in told] + ["–"] * (2 - len(told))
+    name = f"{part} {'half' if part in HALVES else 'part'} ({OPENED[part]})"
+    return f"| {_errors(name, found)} | {busy} | {waits} |"
+
+
 def page(part: Part, found: Sequence[Cell]) -> Iterator[str]:
-    """The tables, a line each."""
+    """The tables of a part, a line each."""
     gap_s = measurements(part)["gap"]["time_s"]
     looks: dict[str, Sequence[Cell]] = {"as timed": list(map(as_timed, found))}
     if gap_s:
@@ -112,10 +128,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("part", nargs="?", choices=tuple(OPENED))
     chosen = parser.parse_args(argv)
-    for part, found in json.loads(chosen.file.read_text(encoding="utf-8")).items():
-        print("\n".join(page(part, found)))
+    if chosen.part:
+        print("\n".join(page(chosen.part, opened(chosen.part))))
+    else:
+        print("\n".join(map(look, OPENED)))
 
 
 if __name__ == "__main__":

@@ -446,7 +446,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--explained", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--join", type=Path, metavar="FILE", help="predictions of --blind")
     parser.add_argument("--table", type=Path, nargs="+", metavar="FILE")
-    parser.add_argument("--as-timed", action="store_true", help="tables of times with their gaps")
     chosen = parser.parse_args(argv)
     if chosen.join:
         blind = json.loads(chosen.join.read_text(encoding="utf-8"))
@@ -457,7 +456,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             json.loads(path.read_text(encoding="utf-8")) for path in chosen.table or [chosen.join]
         ]
         cells_of = [cell for one in read for of in one.values() for cell in of]
-        print("\n".join(tables(list(map(as_timed, cells_of)) if chosen.as_timed else cells_of)))
+        print("\n".join(tables(cells_of)))
         for one in read:
             for part, of in one.items():
                 print("\n".join([*limiters(part, of), limited_by_dram(part)]))
