@@ -409,7 +409,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     record = folder / "captured.jsonl"
     text = record.read_text() if record.exists() else ""
     known = {one.get("program", one.get("family")) for one in map(json.loads, text.splitlines())}
-    part = chosen.part or "first"
+    part: Part = chosen.part or "first"
     ordered = (
         programs_of_table(folder, chosen.table, part) if chosen.table else programs(folder, part)
     )
