@@ -171,7 +171,12 @@ def test_dram_counts_where_it_is_the_busiest_unit(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("part", "rare"), [("third", {Row.SHARED_SUMS}), ("fourth", set()), ("fifth", set())]
+    ("part", "rare"),
+    [
+        ("third", {Row.SHARED_SUMS}),
+        ("fourth", set()),
+        ("fifth", {Row.CHAINS, Row.SHARED_SUMS}),
+    ],
 )
 def test_the_list_has_what_was_asked_for(part, rare):
     found, earlier = listed(part), before(part)
