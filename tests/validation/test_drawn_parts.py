@@ -193,7 +193,8 @@ def test_the_list_has_what_was_asked_for(part, rare):
 def test_the_list_follows_from_its_order(part):
     rows = sorted(recordings.read(list_of(part))["launches"], key=lambda one: one["place"])
     assert [one["place"] for one in rows] == list(range(len(rows)))
-    assert all(row in one["rows"] for row, one in zip(list(Row)[:8], rows, strict=False))
+    shown = [row for row in Row if any(row in one["rows"] for one in rows)]
+    assert all(row in one["rows"] for row, one in zip(shown[:8], rows, strict=False))
 
 
 @pytest.mark.parametrize(("longer_s", "gap_s"), [(2e-6, 2e-6), (-5e-8, 0.0)])
