@@ -48,7 +48,7 @@ _TABLES = ("COLUMNS", "LAUNCHES")
 
 
 _SIZE, _MARGIN = 360, 48
-_COLORS = ("steelblue", "darkorange", "seagreen", "firebrick")
+_COLORS = ("steelblue", "darkorange", "seagreen", "firebrick", "purple")
 _FIGURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}"
  font-family="sans-serif" font-size="11">
 <rect width="{size}" height="{size}" fill="white"/>

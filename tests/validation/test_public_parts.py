@@ -7,21 +7,21 @@ import pytest
 from validation import ROOT
 from validation.public_launches.listed import (
     HALVES,
-    PARTS,
     SEEDS,
     gap_of,
     listed,
     measurements,
-    record_of,
 )
 from validation.public_launches.page import OPENED, look, opened, page
 from validation.public_launches.predict import Errors, with_measured
 
 VALIDATION = ROOT.joinpath("docs", "validation.md").read_text("utf-8")
 NEWEST = list(OPENED)[-1]
+#: Nothing reads the record of a part that is not opened yet.
+DRAWN = [part for part in SEEDS if part in OPENED]
 
 
-@pytest.mark.parametrize("part", SEEDS)
+@pytest.mark.parametrize("part", DRAWN)
 def test_the_gap_comes_from_the_first_half_alone(part):
     document = measurements(part)
     beside = document["beside"]
@@ -35,11 +35,10 @@ def test_the_halves_have_the_gap_of_short_holds():
     rows = [row for part in HALVES for row in measurements(part)["times"] if "gap_s" in row]
     assert {row["gap_s"] for row in rows} == {1.63e-6}
     assert f"The times of {len(rows)} launches" in VALIDATION
-    measured = [part for part in PARTS if record_of(part).exists()]
-    assert {part for part in measured if "gap" in measurements(part)} == set(measured)
+    assert all("gap" in measurements(part) for part in (*HALVES, *DRAWN))
 
 
-@pytest.mark.parametrize("part", SEEDS)
+@pytest.mark.parametrize("part", DRAWN)
 def test_predictions_are_beside_what_was_measured(part):
     found = opened(part)
     assert with_measured(part, found) == found

@@ -9,6 +9,12 @@ and with sizes eight times smaller. `--part` takes programs for a later part, wh
 it has. A second run goes on where the first one ended. `captured.jsonl` gets a line per launch, or
 the reason why a program or launch is left out, and `cubins` the machine code.
 
+    python -m validation.public_launches.capture FOLDER --table FILE --programs N --part fifth
+
+takes programs of other repositories. FILE has a line of JSON per program: its `repository` on
+GitHub with `commit`, its `name`, the `folder` of its sources below FOLDER, the `compile` command
+without its output, and the `arguments` that it is run with.
+
     python -m validation.public_launches.capture FOLDER --listed [--part first]
 
 compiles the programs of the list alone, and fills `cubins` without running them. It names those
@@ -75,10 +81,37 @@ class Program:
     repository: str
     name: str
     folder: Path
+    commit: str = ""
+    compile: Sequence[str] = ()  #: command without its output; empty: that of the repository
+    arguments: Sequence[str] = ()
+
+    @property
+    def main(self) -> Path:
+        """What it is compiled to. Programs of a table may have one folder together."""
+        return self.folder / (f"{self.name}.main" if self.compile else "main")
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """Its repository on GitHub, with the commit."""
+        return REPOSITORIES.get(self.repository, (self.repository, self.commit))
+
+    @property
+    def root(self) -> Path:
+        """The folder of its repository."""
+        name = self.repository.rpartition("/")[2]
+        return next(one for one in (self.folder, *self.folder.parents) if one.name == name)
 
     @property
     def key(self) -> str:
-        return f"{self.repository}.{self.name}"
+        return f"{self.repository.rpartition('/')[2]}.{self.name}"
+
+
+def programs_of_table(folder: Path, table: Path, part: Part) -> list[Program]:
+    """The programs of a table that a part may take, in the order of its seed."""
+    used = {one.family for one in before(part)}
+    rows = map(json.loads, table.read_text(encoding="utf-8").splitlines())
+    found = [Program(**row | {"folder": folder / row["folder"]}) for row in rows]
+    return _shuffled([one for one in found if one.name.lower() not in used], SEEDS[part])
 
 
 def programs(folder: Path, part: Part = "first") -> list[Program]:
@@ -131,7 +164,7 @@ def capture(program: Program, runtime: Path, cubins: Path) -> Iterator[dict[str,
     except ToolkitError as error:
         yield name | {"left_out": f"machine code not read: {error}"}
         return
-    made = program.folder / "recorded"
+    made = program.main.with_name(f"{program.main.name}.recorded")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
     table = made / "table"
@@ -199,7 +232,7 @@ def _listed(program: Program, captured: dict[str, Any], kernel: Kernel) -> dict[
         for name, one in captured["symbols"].items()
         if any(name == symbol or f"{len(name)}{name}" in symbol for symbol in own)
     }
-    repository, commit = REPOSITORIES[program.repository]
+    repository, commit = program.source
     return {
         "repository": repository,
         "commit": commit,
@@ -245,7 +278,7 @@ def _kernels(main: Path) -> Iterator[tuple[str, Kernel]]:
 
 def _file_of(program: Program, kernel: Kernel) -> str:
     """The source file, in its repository, that defines the kernel."""
-    root = next(one for one in program.folder.parents if one.name == program.repository)
+    root = program.root
     plain = re.sub(r"[<(].*", "", plain_name(kernel.symbol)).split("::")[-1]
     for path in sorted(program.folder.rglob("*.cu*")) + sorted(program.folder.rglob("*.h*")):
         if path.is_file() and re.search(
@@ -257,6 +290,8 @@ def _file_of(program: Program, kernel: Kernel) -> str:
 
 def _asked(program: Program) -> list[list[str]]:
     """Arguments of the program: those of `make run`, and the same with smaller sizes."""
+    if program.compile:
+        return [list(program.arguments)]
     makefile = program.folder / "Makefile"
     run = re.compile(r"^run:.*\n\t.*?(?:\./)?(?:\$\(program\)|main)(?= |$)(.*)$", re.MULTILINE)
     found = run.search(makefile.read_text(errors="replace")) if makefile.exists() else None
@@ -273,7 +308,10 @@ def _asked(program: Program) -> list[list[str]]:
 
 def _compiled(program: Program, limit_s: int = COMPILE_LIMIT_S) -> tuple[Path | None, str]:
     environment = os.environ | {"NVCC_APPEND_FLAGS": "-cudart shared"}
-    if program.repository == "HeCBench":
+    if program.compile:
+        command = [*program.compile, "-o", program.main.name]
+        text = _run(command, program.folder, limit_s, environment)
+    elif program.repository == "HeCBench":
         text = _run(["make", f"ARCH={ARCH}"], program.folder, limit_s, environment)
     elif program.repository == "cuda-samples":
         sources = sorted([*program.folder.glob("*.cu"), *program.folder.glob("*.cpp")])
@@ -285,7 +323,7 @@ def _compiled(program: Program, limit_s: int = COMPILE_LIMIT_S) -> tuple[Path | 
         renamed = "-DcudaThreadSynchronize=cudaDeviceSynchronize"  # the name of CUDA 12 and before
         command = ["nvcc", "-O3", f"-arch={ARCH}", renamed, "-o", "main", str(source)]
         text = _run(command, program.folder, limit_s, environment)
-    main = program.folder / "main"
+    main = program.main
     errors = [line for line in text.splitlines() if "error" in line or "fatal" in line]
     return (main, "") if main.exists() else (None, (errors or ["no program"])[0][:160])
 
@@ -353,6 +391,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--programs", type=int, default=0, help="how many of the order")
     parser.add_argument("--listed", action="store_true", help="only the machine code of the list")
     parser.add_argument("--part", choices=PARTS, help="to take programs for, or to compile")
+    parser.add_argument("--table", type=Path, help="programs of other repositories")
     parser.add_argument("--repository", choices=REPOSITORIES, help="only programs of this one")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit-s", type=float, default=3600.0, help="of all of them")
@@ -370,9 +409,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     record = folder / "captured.jsonl"
     text = record.read_text() if record.exists() else ""
     known = {one.get("program", one.get("family")) for one in map(json.loads, text.splitlines())}
+    part: Part = chosen.part or "first"
+    ordered = (
+        programs_of_table(folder, chosen.table, part) if chosen.table else programs(folder, part)
+    )
     wanted = [
         one
-        for one in programs(folder, chosen.part or "first")[: chosen.programs]
+        for one in ordered[: chosen.programs]
         if not {one.name, one.name.lower()} & known and chosen.repository in (None, one.repository)
     ]
     with ProcessPoolExecutor(chosen.workers) as pool, record.open("a") as out:

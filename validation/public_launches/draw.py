@@ -9,11 +9,11 @@ fewer launches. A quarter of the launches finds a warm L2, an eighth a clean one
 one.
 
 A later part has no kernel or machine code twice, and no program, kernel or machine code of a part
-before it. First each row that machine code shows (`shown_rows`) gets up to LEAST_OF_ROW kernels, in
-turns and in the order of the part's seed, of the programs that were drawn from least; then all
-other kernels get a launch, then a second one. If more than DRAM_SHARE of its launches have DRAM as
-the measured limiter, those of them that were drawn last are dropped; `place` says when a launch was
-drawn.
+before it. Machine code is the same if its opcodes are, in their order. First each row that machine
+code shows (`shown_rows`) gets up to LEAST_OF_ROW kernels, in turns and in the order of the part's
+seed, of the programs that were drawn from least; then all other kernels get a launch, then a second
+one. If more than DRAM_SHARE of its launches have DRAM as the measured limiter, those of them that
+were drawn last are dropped; `place` says when a launch was drawn.
 
 A launch that takes less than 5 µs when it is measured is dropped: that is a rule of the list. Any
 other that is dropped is named with the reason.
@@ -138,14 +138,14 @@ def with_rows(
     Earlier parts are compared by the machine code of them that is in `cubins`.
     """
     earlier = before(part)
-    known = {one.symbol for one in earlier}
+    symbols: dict[str, Key] = {one.symbol: (one.family, one.symbol) for one in earlier}
     there = [one for one in earlier if (cubins / one.cubin).exists()]
     codes: dict[str, Key] = {_text_of(one.code(cubins)): (one.family, one.symbol) for one in there}
     for one in launches:
-        if one["kernel"] in known:
+        key = one["family"], one["kernel"]
+        if symbols.setdefault(one["kernel"], key) != key:
             continue
         kernel = Kernel.from_image((cubins / one["cubin"]).read_bytes(), one["kernel"])
-        key = one["family"], one["kernel"]
         if codes.setdefault(_text_of(kernel), key) != key:
             continue
         arrays = [rule["array"] for rule in one["parameters"] if "array" in rule]
@@ -154,7 +154,8 @@ def with_rows(
 
 
 def _text_of(kernel: Kernel) -> str:
-    return "\n".join(one.text for one in kernel.instructions)
+    """The opcodes in their order. Copies of a kernel differ in registers and constants."""
+    return " ".join(".".join([one.opcode, *one.modifiers]) for one in kernel.instructions)
 
 
 def _shape(one: dict[str, Any]) -> tuple[Any, ...]:

@@ -340,6 +340,14 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
                          cudaMemcpyKind) {
     return copy_rows(to, to_pitch, from, from_pitch, width, height);
 }
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                              cudaMemcpyKind, cudaStream_t) {
+    return copy_rows(to, to_pitch, from, from_pitch, width, height);
+}
+cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height) {
+    for (size_t row = 0; row < height; row++) memset((char *)to + row * pitch, value, width);
+    return cudaSuccess;
+}
 cudaError_t cudaMemset(void *to, int value, size_t bytes) { memset(to, value, bytes); return cudaSuccess; }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
     memset(to, value, bytes);
@@ -438,6 +446,20 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { *event = nu
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) { *stream = nullptr; return cudaSuccess; }
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { *least = *greatest = 0; return cudaSuccess; }
+cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig *banks) {
+    *banks = cudaSharedMemBankSizeFourByte;
+    return cudaSuccess;
+}
+cudaError_t cudaHostRegister(void *, size_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaHostUnregister(void *) { return cudaSuccess; }
+cudaError_t cudaHostGetDevicePointer(void **pointer, void *host, unsigned) { *pointer = host; return cudaSuccess; }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) { *ms = 1; return cudaSuccess; }
 
 }  // extern "C"
