@@ -97,7 +97,7 @@ BENCHMARKS = (
     *each(
         "mix_{shape[0]}_loads_{shape[1]}_stores_of_{width}_bytes_in_columns_cycles",
         "cycles per warp and SM",
-        "{shape[0]} loads and {shape[1]} stores of {width} bytes, whose lanes are in 32 lines that L2 "
+        "{shape[0]} loads and {shape[1]} stores of {width} bytes, lanes in 32 lines that L2 "
         "holds, by each warp of all SMs",
         _mix_columns,
         shape=((1, 0), (0, 1), (1, 1), (2, 1)),
