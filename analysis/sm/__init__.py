@@ -89,7 +89,7 @@ _JOB = dtype_of("u4 first_stream warps; u8 space")
 _RESULT = dtype_of(
     f"u8 clocks issued unit_busy[{len(Unit)}] l2_read_bytes l2_write_bytes l1_misses "
     f"lost[{len(LOST)}]; f8 lsu_busy shared_busy bypass_busy product_reads write_clocks "
-    "constant_busy written_slots; u8 unfinished marked"
+    "lookup_clocks constant_busy written_slots; u8 unfinished marked"
 )
 
 
@@ -143,6 +143,7 @@ class Numbers:
     whole_line_bytes: float
     part_bytes: float
     l2_line_bytes: float
+    lookup_clocks: float
     write_slots: float
     barrier_unit_clocks: float
     constant_clocks: float
@@ -188,6 +189,7 @@ class Machine(Numbers):
     free_copies: int = 0
     stops_at_mark: int = 0
     wavefront_clocks: float
+    merged_share: float = 1.0
     l2_reach_bytes: float = 0.0
     dram_start: float = 0.0
     dram_bytes_per_clock: float
@@ -315,6 +317,7 @@ class Ran:
     l2_write_bytes: int
     l1_misses: int
     write_clocks: float
+    lookup_clocks: float
     constant_busy: float
     written_slots: float
     lost: dict[str, int] = field(default_factory=dict)

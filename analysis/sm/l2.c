@@ -3,6 +3,7 @@
 #include <string.h>
 
 enum { PHASES = 1 << 16 };
+#define STORED_LOOKUPS 1.65 /* of a line, in L2 of two partitions: counted by Nsight Compute */
 #define LN2 0.6931471805599453
 
 /* Occupy DRAM for `clocks` from now on. */
@@ -20,6 +21,14 @@ static void fill(Sm *s, double bytes) {
     s->r->write_clocks += clocks;
 }
 
+/* Look up lines of L2, in turn with what this SM has asked for before. */
+static void look_up(Sm *s, double now, double lines) {
+    const double clocks = lines * s->m->lookup_clocks;
+    RAISE(s->l2.lookups_free, now);
+    s->l2.lookups_free += clocks;
+    s->r->lookup_clocks += clocks;
+}
+
 /* Arrival time of the last sector of a mask whose sectors are requested from L2 now. `share`: bytes of DRAM work
  * per byte. `filled`: fraction of the bytes that come from DRAM; L2 writes them at the rate of stores. */
 static double fetch_share(Sm *s, u64 sectors, double now, double share, double filled) {
@@ -28,12 +37,13 @@ static double fetch_share(Sm *s, u64 sectors, double now, double share, double f
     RAISE(s->l2.free, now);
     s->l2.free += GREATER(bytes, m->l2_line_bytes) / m->l2_bytes_per_clock;
     s->r->l2_read_bytes += bytes;
+    look_up(s, now, bytes > SECTOR ? m->merged_share : 1); /* one fetch serves several SMs only if it is of several sectors */
     if (share > 0) ask_dram(s, now, bytes * share / m->dram_bytes_per_clock);
     if (filled > 0) {
         RAISE(s->l2.write_free, now);
         fill(s, bytes * filled);
     }
-    return s->l2.free + m->l2_latency;
+    return GREATER(s->l2.free, s->l2.lookups_free) + m->l2_latency;
 }
 
 /* Arrival time of data behind the queued requests of DRAM and what L2 has to write, and after a wait. `at`:
@@ -127,8 +137,9 @@ void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double 
     const u32 sectors = sectors_of(line, lines);
     RAISE(s->l2.write_free, now);
     SentStore *x = stored == WHOLE ? NULL : merging_store(&s->l2, age, lines, line, now);
+    const int is_merged = x != NULL;
     double clocks = 0;
-    if (x) {
+    if (is_merged) {
         for (u32 k = 0; k < lines; k++) x->line[k] |= line[k];
         x->stored += stored;
         clocks = clocks_of_store(m, lines, x->line, x->stored) - x->clocks;
@@ -140,6 +151,8 @@ void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double 
         if (lines <= MOST_MERGED_LINES) memcpy(x->line, line, lines * sizeof *line);
     }
     s->l2.write_free += clocks;
+    if (!is_merged) look_up(s, now, STORED_LOOKUPS * lines);
+    RAISE(s->l2.write_free, s->l2.lookups_free);
     fill(s, SECTOR * sectors * m->stores_filled_share);
     x->until = s->l2.write_free;
     s->r->l2_write_bytes += SECTOR * sectors;

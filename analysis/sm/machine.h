@@ -80,6 +80,7 @@ typedef struct {
     double whole_line_bytes; /* the same in a store that fills its sectors */
     double part_bytes;    /* bytes that a partly written sector counts in a store */
     double l2_line_bytes; /* minimum bytes that a line counts in a load from L2 */
+    double lookup_clocks; /* of a line that L2 looks up, for loads and stores in turn: this SM's share */
     double write_slots;   /* issue slots that writing one register of a load takes */
     double barrier_unit_clocks; /* clocks that the arrival of a warp occupies the barrier unit */
     double constant_clocks; /* clocks of the SM for each word of a load of constants */
@@ -105,6 +106,7 @@ typedef struct {
     u32 free_copies;      /* 1: copies to shared memory take no time */
     u32 stops_at_mark;    /* 1: the run ends at `mark` */
     double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
+    double merged_share;  /* fetches of L2 per fetch of this SM, as one may serve several SMs */
     double l2_reach_bytes; /* this SM's share of what L2 holds */
     double dram_start;    /* clocks from the first request until DRAM serves it */
     double dram_bytes_per_clock; /* this SM's share */
@@ -128,7 +130,7 @@ enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LO
 typedef struct {
     u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_misses,
         lost[LOST];
-    double lsu_busy, shared_busy, bypass_busy, product_reads, write_clocks, constant_busy, written_slots;
+    double lsu_busy, shared_busy, bypass_busy, product_reads, write_clocks, lookup_clocks, constant_busy, written_slots;
     u64 unfinished, marked;
 } Result;
 

@@ -168,7 +168,7 @@ class Pricing:
             Effect.OTHER_INSTRUCTIONS: issue,
             Effect.FP32_PIPE: fp32,
             Effect.DRAM_BANDWIDTH: dram,
-            Effect.L2_BANDWIDTH: max(l2, totals.stores),
+            Effect.L2_BANDWIDTH: max(l2, totals.stores, totals.lookups),
             Effect.SHARED_WAVEFRONTS: totals.shared,
             Effect.L1_WAVEFRONTS: totals.l1,
             Effect.INTEGER_PIPE: totals.products / SCHEDULERS,

@@ -130,9 +130,14 @@ def _of_queues(runs: ModelRuns) -> Iterator[TimeBound]:
 
 
 def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:
-    """Clocks and basis of the L2 bound: the larger of L2 bandwidth and the SM's store rate."""
+    """Clocks and basis of the L2 bound: the largest of bandwidth, stores and lookups."""
     work, machine = sm.work, sm.machine
     clocks = sm.below_l1_s[0] * sm.clock_hz
+    if total.lookups > max(clocks, total.stores):
+        return total.lookups, (
+            f"{total.lookups:,.0f} clocks in which L2 looks up lines {OF_SM}, "
+            f"{machine.lookup_clocks:.2f} for each line of a load, and more for stores"
+        )
     if clocks > total.stores:
         l2_bytes = work.l2_read_bytes + work.l2_write_bytes
         rate = machine.l2_bytes_per_clock * sm.busy_sms

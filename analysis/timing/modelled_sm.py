@@ -125,6 +125,7 @@ class ModelledSm:
             / self.device.sm_count,
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, l2_bytes_per_clock(self) * crowd),
             "write_bytes_per_clock": written,
+            "lookup_clocks": c.lookup_clocks / crowd,
         }
         return Machine(
             **numbers,
@@ -135,6 +136,7 @@ class ModelledSm:
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
+            merged_share=work.merged_share,
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
             dram_start=c.dirty_start_s * self.clock_hz if work.l2 is L2State.DIRTY else 0.0,
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,

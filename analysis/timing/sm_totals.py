@@ -22,6 +22,7 @@ class SmTotals:
     l1: float  #: the same without shared memory
     shared: float  #: busy clocks of shared memory, which products of warpgroups read too
     stores: float  #: clocks that stores to L2 take
+    lookups: float  #: clocks in which L2 looks up lines of loads and stores
     constants: float  #: busy clocks of the unit that loads constants at addresses in registers
     products: float  #: busy clocks of the half of the FMA pipes that multiplies integers
     logic: float  #: busy clocks of the ALU pipes
@@ -43,6 +44,7 @@ class SmTotals:
             l1=max(ran.load_store_busy - ran.shared_busy, ran.bypass_busy),
             shared=ran.shared_busy + ran.product_reads,
             stores=ran.write_clocks,
+            lookups=ran.lookup_clocks,
             constants=ran.constant_busy,
             products=busy[Unit.FMA_HEAVY] + busy[Unit.FMA_WIDE],
             logic=busy[Unit.ALU],

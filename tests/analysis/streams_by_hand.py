@@ -69,6 +69,7 @@ BY_HAND = {
     "whole_line_bytes": 45.0,
     "part_bytes": 40.0,
     "l2_line_bytes": 32.0,
+    "lookup_clocks": 0.0,
     "write_slots": 0.6,
     "barrier_unit_clocks": 1.5,
     "constant_clocks": 2.0,

@@ -43,3 +43,23 @@ extern "C" __global__ void load_again(long long* clocks, unsigned* out, const un
     clocks[0] = clock64() - start;
     clocks[1] = at;
 }
+
+// The same with lanes in 32 rows of 1 KiB: a load or a store of a warp is of 32 lines, of which it accesses one sector each, and
+// no two warps access the same one. `row_mask`: rows of a region, less one.
+extern "C" __global__ void mix_columns(PART* out, const PART* in, unsigned row_mask, unsigned rounds)
+{
+    const unsigned warp = threadIdx.x / 32 * gridDim.x + blockIdx.x, lane = threadIdx.x % 32;
+    const unsigned warps = gridDim.x * (blockDim.x / 32), of_row = 1024 / sizeof(PART), of_sector = of_row / 32;
+    unsigned sum = 0;
+#pragma unroll 1
+    for (unsigned k = 0; k < rounds; ++k) {
+        const unsigned column = k * warps + warp, row = column / 32 * 32 + lane, at = column % 32 * of_sector;
+        unsigned v[LOADS + 1];
+#pragma unroll
+        for (int j = 0; j < LOADS; ++j) v[j] = in[(row + 32 * j & row_mask) * of_row + at];
+        if (STORES) out[(row & row_mask) * of_row + at] = k;
+#pragma unroll
+        for (int j = 0; j < LOADS; ++j) sum ^= v[j];
+    }
+    if (sum == 12345) out[0] = sum;  // never true, and the compiler does not know
+}

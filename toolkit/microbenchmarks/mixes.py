@@ -15,7 +15,12 @@ SOURCE = text("mixes.cu")
 THREADS, BLOCKS_PER_SM, BYTES = 256, 8, 16
 IN_L2, IN_DRAM = 8, 512  # MiB of a region
 CLOCKS = {"WORDS": 1, "AGAIN_STORED": 0}  # macros of `load_again`
-MIX = {"LOADS": 1, "STORES": 1}  # macros of `mix`
+MIX = {"LOADS": 1, "STORES": 1, "PART": "unsigned"}  # macros of `mix` and `mix_columns`
+ROW_BYTES, COLUMNS = (
+    1024,
+    300,
+)  # of `mix_columns`; by which the columns of a warp differ in two launches
+PARTS = {1: "unsigned char", 4: "unsigned"}
 MOVED = 512 * MIB  # bytes by which two launches differ
 
 
@@ -31,7 +36,7 @@ class MixBuffers:
 def _mix(bench: Bench, shape: tuple[int, int], mib: tuple[int, int]) -> Median:
     """Seconds per byte that is loaded or stored, on all SMs."""
     loads, stores = shape
-    kernel = bench.kernel(SOURCE, "mix", "", LOADS=loads, STORES=stores, **CLOCKS)
+    kernel = bench.kernel(SOURCE, "mix", "", **(MIX | {"LOADS": loads, "STORES": stores}), **CLOCKS)
     geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, THREADS)
     regions = bench.shared(MixBuffers)
     masks = [np.uint32(of * MIB // BYTES - 1) for of in mib]
@@ -43,6 +48,24 @@ def _mix(bench: Bench, shape: tuple[int, int], mib: tuple[int, int]) -> Median:
         return bench.seconds(kernel.prepared(geometry, arguments), repeats=3).value
 
     return Median.of([(seconds(2) - seconds(1)) / (rounds * of_round) for _ in range(3)])
+
+
+def _mix_columns(bench: Bench, shape: tuple[int, int], width: int) -> Median:
+    """Cycles of an SM for the loads and the store of a warp, on all SMs."""
+    loads, stores = shape
+    macros = {"LOADS": loads, "STORES": stores, "PART": PARTS[width]}
+    kernel = bench.kernel(SOURCE, "mix_columns", "", **macros, **CLOCKS)
+    geometry = Geometry.of(BLOCKS_PER_SM * bench.device.sm_count, THREADS)
+    regions = bench.shared(MixBuffers)
+    warps = BLOCKS_PER_SM * THREADS // LANES  # of an SM
+
+    def seconds(rounds: int) -> float:
+        mask = np.uint32(IN_L2 * MIB // ROW_BYTES - 1)
+        arguments = [regions.written, regions.read, mask, np.uint32(rounds)]
+        return bench.seconds(kernel.prepared(geometry, arguments), repeats=3).value
+
+    found = [(seconds(2 * COLUMNS) - seconds(COLUMNS)) / (COLUMNS * warps) for _ in range(3)]
+    return Median.of(found).scaled(bench.clock_hz())
 
 
 def _load_again(bench: Bench, what: str, words: int, kib: tuple[int, int]) -> Median:
@@ -70,6 +93,15 @@ BENCHMARKS = (
         _mix,
         shape=SHAPES,
         mib=((IN_DRAM, IN_DRAM), (IN_DRAM, IN_L2), (IN_L2, IN_L2)),
+    ),
+    *each(
+        "mix_{shape[0]}_loads_{shape[1]}_stores_of_{width}_bytes_in_columns_cycles",
+        "cycles per warp and SM",
+        "{shape[0]} loads and {shape[1]} stores of {width} bytes, lanes in 32 lines that L2 "
+        "holds, by each warp of all SMs",
+        _mix_columns,
+        shape=((1, 0), (0, 1), (1, 1), (2, 1)),
+        width=(1, 4),
     ),
     *each(
         "load_again_{what}_{kib[0]}_kib_behind_stores_of_{words}_words_to_{kib[1]}_kib_cycles",
