@@ -38,6 +38,22 @@ def test_a_busy_unit_is_the_busiest_of_the_prediction(monkeypatch, counters, is_
 
 
 @pytest.mark.parametrize(
+    ("of_shared", "said", "is_right"),
+    [
+        (45.0, Resource.SHARED_MEMORY, True),  # most wavefronts of the data path
+        (39.0, Resource.SHARED_MEMORY, False),
+        (45.0, Resource.L1, True),
+    ],
+)
+def test_the_data_path_is_shared_memory_where_most_wavefronts_are(
+    monkeypatch, of_shared, said, is_right
+):
+    counters = {"L1": 80.0, "shared memory": of_shared, "issue": 60.0}
+    line, *_ = judged(monkeypatch, counters, bounds_s={said: 7e-6, Resource.ISSUE: 6e-6})
+    assert line.endswith(f"{int(is_right)} of 1")
+
+
+@pytest.mark.parametrize(
     ("cause", "at_roof", "counters", "is_right"),
     [
         (Effect.DRAM_LATENCY, False, {}, True),
@@ -61,7 +77,7 @@ def test_where_no_unit_is_busy_the_cause_is_what_warps_wait_for(
 def test_the_record_holds_what_the_page_says():
     found = {half: list(predict.limiters(half, AGAIN[half]))[:2] for half in AGAIN}
     counts = {half: [line.rpartition(": ")[2] for line in lines] for half, lines in found.items()}
-    assert counts == {"first": ["13 of 15", "44 of 51"], "second": ["5 of 5", "17 of 18"]}
+    assert counts == {"first": ["15 of 15", "44 of 51"], "second": ["5 of 5", "17 of 18"]}
     first, second = (next(predict.tables(AGAIN[half])) for half in ("first", "second"))
     assert "mean error 9.8%, median 6.8%, 90th percentile 16.8%, 0 off" in first
     assert "mean error 10.1%, median 8.3%, 90th percentile 20.0%, 0 off" in second
