@@ -304,8 +304,9 @@ def limiters(part: Part, found: Sequence[Cell]) -> Iterator[str]:
 
     Where a unit is busy for BUSY of its peak, the busiest unit of the prediction is to be that one,
     or another one within CLOSE. L1 and shared memory are one unit where shared memory has most of
-    the wavefronts of L1's data path. Where none is, the launch must not be said to be at a roof, and
-    the counters of what warps wait for, or of active SMs, must show the cause that is named.
+    the wavefronts of L1's data path. Where none is busy, the launch must not be said to be at a
+    roof, and the counters of what warps wait for, or of active SMs, must show the cause that is
+    named.
     """
     counted = {row["name"]: row for row in measurements(part)["counters"]}
     right: dict[bool, list[bool]] = {True: [], False: []}
