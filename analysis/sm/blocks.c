@@ -26,7 +26,7 @@ void start_block(Sm *s, u32 slot, u64 at) {
     }
 }
 
-#define OPENING_CLOCKS 4 /* of the load/store unit, for each barrier that opens: measured 3 to 5 */
+#define OPENING_CLOCKS 4.0 /* of the load/store unit, for each barrier that opens: measured 3 to 5 */
 
 /* Open a barrier of a block if all warps that it waits for have arrived. None arrives that has ended. */
 static void open_barrier(Sm *s, Block *b, u32 number) {
@@ -40,7 +40,7 @@ static void open_barrier(Sm *s, Block *b, u32 number) {
         RAISE(s->lsu.free, (double)s->now);
         s->lsu.free += OPENING_CLOCKS;
         s->r->lsu_busy += OPENING_CLOCKS;
-        s->r->shared_busy += OPENING_CLOCKS;
+        s->r->shared_busy += OPENING_CLOCKS / 2; /* of its wavefronts, one is of shared memory and one of L1 */
     }
     x->arrived = x->ended = 0;
     b->has_barriers = 1;

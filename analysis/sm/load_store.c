@@ -39,7 +39,7 @@ static void served(Sm *s, const Request *q, double now) {
         break;
     case KIND_ATOMIC:
         if (q->step->lines) store_lines(s, q->age, q->step->lines, q->line, WHOLE, now);
-        at += q->step->lines ? m->atomic_latency : late + m->shared_atomic_latency;
+        at += q->step->lines ? m->atomic_latency : GREATER(q->left - m->wavefront_clocks, 0) + m->shared_atomic_latency;
         break;
     case KIND_MBARRIER_BEGIN:
     case KIND_MBARRIER_ARRIVE:
