@@ -132,7 +132,7 @@ RULES: Mapping[str, Rule] = {
     "product_register_clocks": _by(
         "A - 16", lambda a: a - 16, "wgmma_32_registers_interval_cycles"
     ),
-    "barrier_unit_clocks": _by("A / 64", lambda a: a / 64, "barrier_8_warps_8_blocks_cycles"),
+    "barrier_unit_clocks": _by("A / 32", lambda a: a / 32, "barrier_16_warps_2_blocks_cycles"),
     "write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_all_sms_cycles"),
     "fetch_clocks_of_several": _equal(f"{_BY_WARPS}/2"),
     "most_l2_bytes_per_clock": _equal("l2_read_128_one_sm_bytes_per_cycle"),

@@ -26,6 +26,8 @@ void start_block(Sm *s, u32 slot, u64 at) {
     }
 }
 
+#define OPENING_CLOCKS 4.0 /* of the load/store unit, for each barrier that opens: measured 3 to 5 */
+
 /* Open a barrier of a block if all warps that it waits for have arrived. None arrives that has ended. */
 static void open_barrier(Sm *s, Block *b, u32 number) {
     Barrier *x = &b->barrier[number];
@@ -34,6 +36,12 @@ static void open_barrier(Sm *s, Block *b, u32 number) {
     if (!x->arrived || x->arrived < needed) return;
     u64 at = s->now + s->m->barrier_latency;
     RAISE(at, x->opens_after + s->m->barrier_latency);
+    if (!s->m->free_memory) {
+        RAISE(s->lsu.free, (double)s->now);
+        s->lsu.free += OPENING_CLOCKS;
+        s->r->lsu_busy += OPENING_CLOCKS;
+        s->r->shared_busy += OPENING_CLOCKS / 2; /* of its wavefronts, one is of shared memory and one of L1 */
+    }
     x->arrived = x->ended = 0;
     b->has_barriers = 1;
     b->decided = 0;
@@ -62,8 +70,9 @@ void arrive(Sm *s, u32 warp, const Instruction *i) {
     }
     x->warps = i->argument >> BARRIER_WARPS_SHIFT & BARRIER_WARPS;
     x->arrived++;
-    s->barrier_free = GREATER(s->barrier_free, s->now) + s->m->barrier_unit_clocks;
-    x->opens_after = GREATER(x->opens_after, s->now) + s->m->barrier_per_warp;
+    const u64 port = s->scheduler[warp % SCHEDULERS].port, handed = GREATER(s->now, port); /* behind its requests */
+    s->barrier_free = GREATER(s->barrier_free, handed) + s->m->barrier_unit_clocks;
+    x->opens_after = GREATER(x->opens_after, handed) + s->m->barrier_per_warp;
     RAISE(x->opens_after, s->barrier_free);
     open_barrier(s, b, number);
 }

@@ -16,7 +16,7 @@ static void served(Sm *s, const Request *q, double now) {
     const u32 registers = q->step->flags & STEP_OFF ? 0 : i->registers;
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
-    /* L1 and atomic operations in shared memory deliver the last of several wavefronts later by as many clocks */
+    /* L1 and shared memory deliver the last of several wavefronts later by as many clocks */
     const double least = i->free_clocks * (q->step->lines ? 1 : m->wavefront_clocks);
     const double conflicts = q->left - GREATER(least, 1), late = GREATER(conflicts, 0);
     const double from_shared = at + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
@@ -39,7 +39,7 @@ static void served(Sm *s, const Request *q, double now) {
         break;
     case KIND_ATOMIC:
         if (q->step->lines) store_lines(s, q->age, q->step->lines, q->line, WHOLE, now);
-        at += q->step->lines ? m->atomic_latency : late + m->shared_atomic_latency;
+        at += q->step->lines ? m->atomic_latency : GREATER(q->left - m->wavefront_clocks, 0) + m->shared_atomic_latency;
         break;
     case KIND_MBARRIER_BEGIN:
     case KIND_MBARRIER_ARRIVE:
@@ -51,7 +51,7 @@ static void served(Sm *s, const Request *q, double now) {
         if (registers > 1) at += (registers - 1) * ((double)MATRIX_CLOCKS - m->register_latency);
         break;
     default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
-        at = from_shared;
+        at = from_shared + late;
     }
     if (tags && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass it once more */
         push(s, (Event){.at = at, .clocks = q->left, .tags = tags, .age = q->age, .warp = q->warp,

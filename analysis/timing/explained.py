@@ -29,7 +29,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
     """Lower bounds on the time of a launch, by resource."""
     sm, total, c = runs.sm, runs.total, runs.sm.constants
     halves = SCHEDULERS * c.fma_halves
-    fp32, l1 = total.multiply_adds / halves, total.l1
+    fp32 = total.multiply_adds / halves
     dram_bytes = sm.below_l1_s[1] * sm.dram_rate
 
     def bound(name: Resource, clocks: float, basis: str) -> TimeBound:
@@ -47,14 +47,9 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
             f"{total.multiply_adds:,.0f} clocks on {halves} FP32 pipes {OF_SM}",
         ),
         *(bound(*other) for other in _other_pipe(total, fp32)),
-        bound(
-            Resource.SHARED_MEMORY,
-            total.shared,
-            f"{total.shared:,.0f} clocks of shared memory {OF_SM}",
-        ),
+        *(bound(*of) for of in _of_data_path(total)),
         *(bound(*of) for of in _of_tensor_cores(total)),
         *(bound(*of) for of in _of_constants(total)),
-        bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
         bound(Resource.L2, *_of_l2(sm, total)),
         *_of_queues(runs),
         TimeBound(
@@ -99,6 +94,24 @@ def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float
             busy / SCHEDULERS,
             f"{busy:,.0f} clocks on {SCHEDULERS} {pipes} {OF_SM}",
         )
+
+
+def _of_data_path(total: SmTotals) -> Iterator[tuple[Resource, float, str]]:
+    """Names, clocks and bases of shared memory and of L1, which share a data path.
+
+    The one with most of its clocks has all of them as its bound.
+    """
+    shared = f"{total.shared:,.0f} clocks of shared memory"
+    l1 = f"{total.l1:,.0f} clocks of L1's tags and data"
+    also = "on the same data path"
+    if total.bound_by_shared > total.shared:
+        yield Resource.SHARED_MEMORY, total.bound_by_shared, f"{shared} and {l1} {also} {OF_SM}"
+    else:
+        yield Resource.SHARED_MEMORY, total.shared, f"{shared} {OF_SM}"
+    if total.bound_by_l1 > total.l1:
+        yield Resource.L1, total.bound_by_l1, f"{l1} and {shared} {also} {OF_SM}"
+    else:
+        yield Resource.L1, total.l1, f"{l1} {OF_SM}"
 
 
 def _of_tensor_cores(total: SmTotals) -> Iterator[tuple[Resource, float, str]]:

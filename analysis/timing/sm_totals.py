@@ -55,6 +55,21 @@ class SmTotals:
             tensor=busy[Unit.TENSOR] + busy[Unit.TENSOR_SHORT] + busy[Unit.TENSOR_DOUBLE],
         )
 
+    @property
+    def data_path(self) -> float:
+        """Busy clocks of L1's data path, which takes wavefronts of shared memory and of L1."""
+        return max(self.load_store, self.shared)
+
+    @property
+    def bound_by_shared(self) -> float:
+        """Clocks of shared memory, or of all of the data path if most of its clocks are these."""
+        return self.data_path if self.shared >= self.l1 else self.shared
+
+    @property
+    def bound_by_l1(self) -> float:
+        """Clocks of L1 without shared memory, or of all of the data path if most are these."""
+        return max(self.l1, self.data_path) if self.l1 > self.shared else self.l1
+
     def times(self, factor: float) -> SmTotals:
         return SmTotals(**{name: factor * value for name, value in vars(self).items()})
 

@@ -35,6 +35,22 @@ def test_a_busy_unit_is_the_busiest_of_the_prediction(monkeypatch, counters, is_
 
 
 @pytest.mark.parametrize(
+    ("of_shared", "said", "is_right"),
+    [
+        (45.0, Resource.SHARED_MEMORY, True),  # most wavefronts of the data path
+        (39.0, Resource.SHARED_MEMORY, False),
+        (45.0, Resource.L1, True),
+    ],
+)
+def test_the_data_path_is_shared_memory_where_most_wavefronts_are(
+    monkeypatch, of_shared, said, is_right
+):
+    counters = {"L1": 80.0, "shared memory": of_shared, "issue": 60.0}
+    line, *_ = judged(monkeypatch, counters, bounds_s={said: 7e-6, Resource.ISSUE: 6e-6})
+    assert line.endswith(f"{int(is_right)} of 1")
+
+
+@pytest.mark.parametrize(
     ("cause", "at_roof", "counters", "is_right"),
     [
         (Effect.DRAM_LATENCY, False, {}, True),

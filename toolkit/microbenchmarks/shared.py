@@ -116,8 +116,8 @@ def _offsets(width: int, ways: int = 1) -> list[int]:
     return [width * (lane % lanes) + 128 * (lane // lanes) for lane in range(32)]
 
 
-def _latency(bench: Bench, bits: int) -> Median:
-    bench.place(_offsets(bits // 8))
+def _latency(bench: Bench, bits: int, ways: int = 1) -> Median:
+    bench.place(_offsets(bits // 8, ways))
     return bench.per_instruction(LATENCY[bits // 8], 1)
 
 
@@ -153,6 +153,14 @@ BENCHMARKS = (
         "one warp, each load's address is what the one before gave",
         _latency,
         bits=BITS,
+    ),
+    *each(
+        "lds_{bits}_latency_of_{ways}_ways_cycles",
+        "cycles",
+        "the same, {ways} lanes to a bank",
+        _latency,
+        bits=(32,),
+        ways=(2, 4, 8, 16, 32),
     ),
     *each(
         "{kind}_{bits}_cycles",

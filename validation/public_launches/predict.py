@@ -95,6 +95,9 @@ UNIT_OF = {
     "DRAM": Resource.DRAM,
 }
 
+#: Wavefronts of L1's data path, and those of them that are of shared memory.
+DATA_PATH, OF_SHARED = "L1", "shared memory"
+
 Cell = dict[str, Any]
 
 
@@ -300,8 +303,10 @@ def limiters(part: Part, found: Sequence[Cell]) -> Iterator[str]:
     """Count the launches of which Nsight Compute says what the prediction says.
 
     Where a unit is busy for BUSY of its peak, the busiest unit of the prediction is to be that one,
-    or another one within CLOSE. Where none is, the launch must not be said to be at a roof, and
-    the counters of what warps wait for, or of active SMs, must show the cause that is named.
+    or another one within CLOSE. L1 and shared memory are one unit where shared memory has most of
+    the wavefronts of L1's data path. Where none is busy, the launch must not be said to be at a
+    roof, and the counters of what warps wait for, or of active SMs, must show the cause that is
+    named.
     """
     counted = {row["name"]: row for row in measurements(part)["counters"]}
     right: dict[bool, list[bool]] = {True: [], False: []}
@@ -313,6 +318,8 @@ def limiters(part: Part, found: Sequence[Cell]) -> Iterator[str]:
         busy: dict[Resource, float] = defaultdict(float)
         for unit, of in UNIT_OF.items():
             busy[of] = max(busy[of], row.get(unit, 0.0))
+        if row.get(OF_SHARED, 0.0) > row.get(DATA_PATH, 0.0) / 2:
+            busy[Resource.SHARED_MEMORY] = row[DATA_PATH]
         most = max(busy.values())
         is_busy = most >= BUSY
         if is_busy:

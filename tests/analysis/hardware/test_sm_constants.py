@@ -83,8 +83,8 @@ FROM_RECORDED = {
         0.001,
     ),
     "barrier_unit_clocks": (
-        MEASURED["barrier_8_warps_8_blocks_cycles"] / 64,
-        0.02,
+        MEASURED["barrier_16_warps_2_blocks_cycles"] / 32,
+        0.001,
     ),
     "block_start": (
         RUN["constants"]["block_gap_32_threads_cycles"]["detail"]["deciles"][1],

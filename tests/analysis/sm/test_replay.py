@@ -391,7 +391,7 @@ def test_shared_loads_take_what_was_measured(registers, latency):
 
 def test_conflicts_delay_a_shared_load_by_its_further_wavefronts():
     table = code(LDS, WAITING_EXIT)
-    assert clocks(table, [(0, 8), 1]) == 23 + 7 + 1
+    assert clocks(table, [(0, 8), 1]) == 23 + 2 * 7 + 1
 
 
 HALF_THE_UNITS = {"request_clocks": 2.0}

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from itertools import pairwise
 from threading import Event, Thread, Timer
@@ -25,6 +25,7 @@ from analysis.timing.modelled_sm import ModelledSm, with_clocks
 from analysis.timing.predicted import Effect, Explanation
 from analysis.timing.repetitions import shortened
 from analysis.timing.samples import AlongK, Repetitions, Whole
+from analysis.timing.sm_totals import SmTotals
 from analysis.timing.work import Exchanged, Work
 from analysis.traffic.l2 import WINDOWS
 from tests.analysis.streams_by_hand import FULL, code, streams
@@ -130,14 +131,13 @@ def test_a_time_is_predicted_at_the_clock_that_the_device_holds():
 def test_turings_shared_memory_takes_two_clocks_for_a_wavefront():
     narrow = find_device("t4")
     wide = replace(narrow, shared_bytes_per_clock_per_sm=128)
-    clocks = {
-        device.shared_bytes_per_clock_per_sm: {
-            bound.name: bound.time_s * device.held_clock_hz
-            for bound in timed(work(), device).bounds
-        }["shared memory"]
-        for device in (narrow, wide)
-    }
-    assert clocks[64] == pytest.approx(2 * clocks[128])  # two-way conflicts: 4 clocks, and 2
+    clocks = {}
+    for device in (narrow, wide):
+        bounds = {one.name: one.time_s for one in timed(work(), device).bounds}
+        of_shared = bounds["shared memory"] - bounds["L1"]  # L1 passes the same data path
+        clocks[device.shared_bytes_per_clock_per_sm] = of_shared * device.held_clock_hz
+    wavefronts = 2 * WARPS * 512 * most_blocks(2000, narrow.sm_count, 4)  # two-way conflicts
+    assert clocks[64] - clocks[128] == pytest.approx(wavefronts)  # 2 clocks for each, and 1
 
 
 def test_what_dram_alone_costs_is_its_bandwidth():
@@ -250,8 +250,23 @@ def test_bounds_are_what_was_replayed(usual):
     blocks = most_blocks(2000, 132, 4)
     clocks = per_block * blocks / 4  # schedulers
     assert bounds["issue"].time_s == pytest.approx(clocks / H200.boost_clock_hz)
-    wavefronts = 2 * WARPS * 512 * blocks
-    assert bounds["shared memory"].time_s == pytest.approx(wavefronts / H200.boost_clock_hz)
+    barriers = 2 * 512 // DEPTH * blocks  # 4 clocks each, half of them of shared memory
+    wavefronts = 2 * WARPS * 512 * blocks + 2 * barriers
+    l1 = bounds["L1"].time_s * H200.boost_clock_hz
+    assert 0 < l1 < wavefronts  # they pass the same data path
+    assert bounds["shared memory"].time_s == pytest.approx((wavefronts + l1) / H200.boost_clock_hz)
+
+
+def test_the_unit_with_most_of_the_data_path_is_bound_by_all_of_it():
+    nothing = SmTotals(**{one.name: 0.0 for one in fields(SmTotals)})
+    total = replace(nothing, load_store=100.0, shared=60.0, l1=40.0)
+    assert (total.bound_by_shared, total.bound_by_l1) == (100, 40)
+    total = replace(total, shared=40.0, l1=60.0)
+    assert (total.bound_by_shared, total.bound_by_l1) == (40, 100)
+    copies_past_l1 = replace(total, l1=120.0)  # a path of their own
+    assert (copies_past_l1.bound_by_shared, copies_past_l1.bound_by_l1) == (40, 120)
+    products_that_read = replace(total, shared=130.0)
+    assert (products_that_read.bound_by_shared, products_that_read.bound_by_l1) == (130, 60)
 
 
 def test_the_line_along_k_meets_what_is_replayed_at_k_itself():
@@ -377,7 +392,7 @@ def test_no_unit_is_busy_for_longer_than_the_launch():
     usual = work(blocks=13200, blocks_per_sm=2)
     found = timed(replace(usual, sample=AlongK(at=samples, k=4096)), H200)
     clocks = {bound.name: bound.time_s * found.clock_hz for bound in found.bounds}
-    busy = clocks["shared memory"] + clocks["L1"]  # one unit
+    busy = clocks["shared memory"]  # with the wavefronts of L1, which the same unit serves
     assert busy <= found.cycles * (1 + 1e-9)
     assert busy == pytest.approx(found.cycles, rel=1e-3)
 

@@ -76,6 +76,13 @@ static int comes_late(u8 *const *at, u32 stored, int l, u32 words) {
     return 0;
 }
 
+/* How shared memory serves an operation. A compare-and-swap reads in a wavefront and writes in another. Lanes with one
+ * address take turns, but for those that are counted together, or of which one succeeds. */
+static int served_as(const Ins *i, u32 what) {
+    const int together = i->aux & ATOMIC_COUNTS || what == ATOMIC_CAST;
+    return (together ? 0 : LANES_IN_TURN) | (what == ATOMIC_CAS || what == ATOMIC_CAST ? TWICE : 0);
+}
+
 static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a, int is_store) {
     u8 *at[LANES];
     const u32 what = i->aux & 0xff, type = i->aux >> ATOMIC_TYPE_SHIFT & 0xff;
@@ -85,7 +92,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     u32 stored = 0;
     if (space == SPACE_SHARED) own_shared(c, a);
     if (!resolve(c, w, i, a, m, space, is_store, at)) return;
-    count_request(c, i, a, m, space, is_store);
+    count_request(c, i, a, m, space, is_store | served_as(i, what));
     note_access(c, w, i, a, m, space, TRACE_ATOMIC);
     if (space == SPACE_GLOBAL && c->requests && c->launch->notes_atomics) note_request(c, w, a, m, space);
     if (space == SPACE_GLOBAL && c->tally) {

@@ -15,6 +15,7 @@ enum {
     TYPE_B128
 };
 enum { ATOMIC_TYPE_SHIFT = 8, ATOMIC_FTZ = 1 << 16 };
+enum { ATOMIC_COUNTS = 1 << 17 }; /* the lanes with one address at once (.POPC) */
 
 enum { COPY_PAST_L1 = 1 << 16 }; /* L1 does not keep what it copies */
 enum { COPY_PARTIAL = 1 << 17 }; /* the last bits of the source address say how many bytes are zeros */

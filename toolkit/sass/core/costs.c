@@ -65,3 +65,24 @@ u32 wavefronts_of(const u64 *a, u32 width, int is_store, u32 m, u32 *conflict_fr
     }
     return total;
 }
+
+/* Wavefronts of an atomic operation on shared memory. Lanes with one address take turns; their turns are none that
+ * other addresses would save. */
+u32 turns_of(const u64 *a, u32 width, u32 m, u32 *conflict_free) {
+    const int groups = width <= WORD ? 1 : (int)(width / WORD), lanes = LANES / groups;
+    u32 total = 0;
+    *conflict_free = 0;
+    for (int g = 0; g < groups; g++) {
+        u8 of_bank[BANKS] = {0}, most = 0, most_alike = 0;
+        FOR_LANES {
+            if (l / lanes != g || !(m >> l & 1)) continue;
+            u8 *bank = &of_bank[a[l] / WORD % BANKS], alike = 0;
+            for (int k = g * lanes; k < (g + 1) * lanes; k++) alike += (m >> k & 1) && a[k] == a[l];
+            if (++*bank > most) most = *bank;
+            if (alike > most_alike) most_alike = alike;
+        }
+        total += most;
+        *conflict_free += most_alike;
+    }
+    return total;
+}

@@ -12,3 +12,4 @@ int distinct(const u64 *x, u32 m);
 u32 sectors_of(const u64 *a, u32 m);
 u32 fullest_bank(const u64 *a, u32 width, u32 m);
 u32 wavefronts_of(const u64 *a, u32 width, int is_store, u32 m, u32 *conflict_free);
+u32 turns_of(const u64 *a, u32 width, u32 m, u32 *conflict_free);

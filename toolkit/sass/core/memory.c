@@ -57,13 +57,17 @@ static void learn(Memo *memo, const Ins *i, const u64 *a, u32 m, u32 space, int 
     }
     /* a shape that does not fit into 32 bits is learnt anew each time */
     memo->mask = low < INT32_MIN || high > INT32_MAX ? 0 : m;
-    memo->cost[phase] = (u16)(shared ? wavefronts_of(a, i->width, is_store, m,
-                                                     &memo->conflict_free)
-                                     : sectors_of(a, m));
+    memo->cost[phase] = (u16)(!shared ? sectors_of(a, m)
+                              : is_store & LANES_IN_TURN ? turns_of(a, i->width, m, &memo->conflict_free)
+                              : wavefronts_of(a, i->width, is_store & STORES, m, &memo->conflict_free));
+    if (shared && is_store & TWICE) {
+        memo->cost[phase] *= 2;
+        memo->conflict_free *= 2;
+    }
     memo->known |= 1u << phase;
 }
 
-/* Count a request; the shape of its addresses. */
+/* Count a request; the shape of its addresses. `is_store`: 0 for loads, STORES and what else holds. */
 u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int is_store) {
     Memo *memo = memo_of(c, (u32)(a[last_lane(m)] - a[__builtin_ctz(m)]));
     learn(memo, i, a, m, space, is_store);

@@ -88,7 +88,7 @@ DONE_TO = {
     **{kind: {"ADD"} for kind in (F32, F64)},
     B128: {"EXCH", "CAS"},
 }
-TYPE_SHIFT, ATOMIC_FTZ = 8, 1 << 16  # of atomics.h
+TYPE_SHIFT, ATOMIC_FTZ, ATOMIC_COUNTS = 8, 1 << 16, 1 << 17  # of atomics.h
 ATOMIC_MODIFIERS = f"{CACHING} {' '.join(ATOMICS)} {' '.join(ATOMIC_TYPES)} FTZ RN SPIN"
 
 
@@ -146,7 +146,9 @@ def atomic(
         d=d,
         pd=[predicate] if predicate is not None else [],
         width=width(i),
-        aux=ATOMICS[what] | kind << TYPE_SHIFT | i.flags({"FTZ": ATOMIC_FTZ}),
+        aux=ATOMICS[what]
+        | kind << TYPE_SHIFT
+        | i.flags({"FTZ": ATOMIC_FTZ, "POPC": ATOMIC_COUNTS}),
     )
 
 
