@@ -16,6 +16,7 @@ from toolkit.microbenchmarks.record import Median, each
 PROBES: tuple[Probe, ...] = ()
 SOURCE = text("copies.cu")
 WARPS, COPIES, PITCH = 8, 8, 2048
+TURNS = 8  # rounds until the same lines are copied again: more than are in flight
 FEW, MANY = 64, 256  # rounds
 REPEATS = 3
 THREADS = WARP_SIZE * WARPS
@@ -35,10 +36,9 @@ def _copy(
 ) -> Median:
     """Clocks of an SM per copy of a warp. `lane`: bytes of a row that a lane copies."""
     pitch, rows = row + pad, COPIES * 512 // row
-    turns = 8 if on == ONE_SM else 2  # L2 holds the rows of all SMs
     layout = {"ROW": row, "SHARED_PITCH": pitch, "SHIFT": shift, "SWIZZLE": swizzle}
     kernel = bench.kernel(
-        SOURCE, "copies", "", **layout, LANE_BYTES=lane, TURNS=turns, **UNUSED_WORDS
+        SOURCE, "copies", "", **layout, LANE_BYTES=lane, TURNS=TURNS, **UNUSED_WORDS
     )
     memory = bench.shared(Memory).zero(bench.blocks(on) * WARPS * rows * PITCH)
     dynamic = WARPS * (rows * pitch + 128)
@@ -116,7 +116,7 @@ BENCHMARKS = (
         on=WHERE,
     ),
     *each(
-        "copy_words_{gap}_apart_to_words_{shared_gap}_apart_{turns}_turns_cycles",
+        "copy_words_{gap}_apart_to_words_{shared_gap}_apart_{turns}_kib_cycles",
         UNIT,
         "cp.async.ca of 4 bytes a lane, {gap} bytes apart in memory, {shared_gap} in shared "
         "memory; the lines come again after {turns} KiB of each warp",
