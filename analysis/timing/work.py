@@ -106,6 +106,8 @@ class Work:
     clocks_of_waits: float = 0.0
     local_bytes_per_block: float = 0.0  #: local memory that an average block accesses
     of_sm: OneSm | None = None  #: blocks of the modelled SM, if those of other SMs differ from them
+    #: bytes that its blocks read, relative to average ones, if they copy for others of a cluster
+    copied_for_cluster: float = 1.0
 
     def __post_init__(self) -> None:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.sample.replayed:
@@ -140,4 +142,4 @@ class Work:
     @property
     def relative_reads(self) -> float:
         """Bytes that the modelled SM reads, relative to the average SM (1 or more)."""
-        return self.of_sm.relative_reads if self.of_sm else 1.0
+        return self.of_sm.relative_reads if self.of_sm else self.copied_for_cluster

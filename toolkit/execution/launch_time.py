@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from analysis.traffic.l2 import Traffic
 from toolkit.execution.doubts import doubts
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.prediction_cache import cached_prediction, key_of
-from toolkit.execution.replay import Replay
+from toolkit.execution.replay import Replay, clusters_of_blocks, of_copying_blocks
 from toolkit.execution.sampling import relative_half_width
 from toolkit.execution.schedule import Schedule
 from toolkit.execution.traffic import STORES, L2Requests, Residence, traffic_of
@@ -266,7 +267,11 @@ class CountedLaunch:
 
     @cached_property
     def _replay(self) -> Replay:
-        return self.counts.replay(self.residence, self._schedule, self.instructions)
+        found = self.counts.replay(self.residence, self._schedule, self.instructions)
+        if prod(self.kernel.cluster) == 1:
+            return found
+        cluster_of = clusters_of_blocks(self.geometry.grid, self.kernel.cluster)
+        return of_copying_blocks(found, self.counts.read_by_block(), cluster_of)
 
     @cached_property
     def _streams(self) -> Sample:
@@ -352,6 +357,7 @@ def work_of(
         clocks_of_waits=clocks_of_waits,
         local_bytes_per_block=sample.replayed[0].local_bytes_per_block,
         of_sm=replay.of_sm,
+        copied_for_cluster=replay.relative_reads,
         instructions=instructions,
     )
 

@@ -9,7 +9,7 @@ come first, and differ from the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,8 @@ class Replay:
     # blocks replayed in their place; None: computed from the totals of the launch
     weight: float | None = None
     exchanged: Exchanged = NO_EXCHANGE
+    #: sectors that the blocks read, relative to average ones: blocks that copy for their cluster
+    relative_reads: float = 1.0
 
     @property
     def is_of_equal_blocks(self) -> bool:
@@ -79,6 +81,30 @@ def spread_blocks(
     """
     places = spread_places(len(busy), sms, None if executed is None else executed[busy])
     return Replay(blocks=[int(busy[place]) for place in places], busy_blocks=len(busy))
+
+
+def clusters_of_blocks(grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> Integers:
+    """Number of the cluster of each block of a grid, counted like blocks."""
+    z, y, x = np.indices(grid[::-1]).reshape(3, -1)
+    along_x, along_y, _ = (extent // own for extent, own in zip(grid, cluster, strict=True))
+    numbers: Integers = x // cluster[0] + along_x * (y // cluster[1] + along_y * (z // cluster[2]))
+    return numbers
+
+
+def of_copying_blocks(replay: Replay, read_by_block: Floats, cluster_of: Integers) -> Replay:
+    """The replay of equal blocks, of each cluster with the block that reads the most.
+
+    A block that copies for its cluster reads what the others receive, and they wait for it.
+    `read_by_block`: sectors that each block of the launch reads. `cluster_of`: number of its
+    cluster.
+    """
+    average = read_by_block.mean()
+    if not (replay.is_of_equal_blocks and average):
+        return replay
+    clusters = (np.flatnonzero(cluster_of == cluster_of[block]) for block in replay.blocks)
+    blocks = [int(members[np.argmax(read_by_block[members])]) for members in clusters]
+    relative = float(read_by_block[blocks].mean() / average)
+    return replace(replay, blocks=blocks, relative_reads=max(1.0, relative))
 
 
 def first_blocks(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -247,10 +247,12 @@ class LoadedKernel:
         """
         has_maps = any(isinstance(argument, EncodedMap) for argument in arguments)
         if stream or has_maps or setup != PLAIN:
-            contents = [_content(argument) for argument in arguments]
-            return self.module.prepared(
+            in_memory = self._maps_in_memory(arguments) if has_maps else {}
+            contents = [_content(in_memory.get(k, one)) for k, one in enumerate(arguments)]
+            launch = self.module.prepared(
                 self.name, geometry, contents, stream, cooperative=setup.cooperative
             )
+            return partial(_launched, launch, in_memory)
         function, dynamic = self._function, geometry.dynamic_shared_bytes
         form, plain = packed(arguments)
         function.prepare(form)
@@ -263,10 +265,25 @@ class LoadedKernel:
 
         return launch
 
+    def _maps_in_memory(self, arguments: Sequence[Any]) -> dict[int, Any]:
+        """Buffers with the tensor maps that the kernel takes by pointer, by position."""
+        parameters = read_kernel(self._image, self.name).parameters
+        return {
+            position: self._gpu.upload(np.frombuffer(argument.content, np.uint8))
+            for position, (argument, one) in enumerate(zip(arguments, parameters, strict=False))
+            if isinstance(argument, EncodedMap) and one.size == POINTER_BYTES
+        }
+
     def _allow_dynamic_shared(self, dynamic: int) -> None:
         attribute = self._gpu.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
         with self._gpu.launch_errors(f"{self.name}: {dynamic} bytes of dynamic shared memory"):
             self._function.set_attribute(attribute, dynamic)
+
+
+def _launched(launch: Callable[[], None], held: object) -> None:
+    """Launch a kernel whose arguments point to what is `held`."""
+    del held
+    launch()
 
 
 def _content(argument: Any) -> bytes:

@@ -154,7 +154,7 @@ def check_arguments(
     for index, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True)):
         what = f"argument {index} of {kernel}"
         if isinstance(argument, TensorMap):
-            _check_map(what, parameter)
+            _check_map(what, parameter, declared[index] if declared else None)
             continue
         if isinstance(argument, Texture | Surface):
             _check_object(what, argument, parameter, declared[index] if declared else None)
@@ -169,13 +169,14 @@ def check_arguments(
             )
 
 
-def _check_map(what: str, parameter: KernelParameter) -> None:
-    """Raise InputError where the kernel takes no tensor map."""
-    if parameter.size != MAP_BYTES:
+def _check_map(what: str, parameter: KernelParameter, declared: Declared | None) -> None:
+    """Raise InputError where the kernel takes no tensor map, by value or by pointer."""
+    is_plain = declared is not None and not (declared.pointer and declared.dtype is None)
+    if parameter.size != MAP_BYTES and (parameter.size != POINTER_BYTES or is_plain):
         raise InputError(
             f"{what} is a tensor map of {MAP_BYTES} bytes: the kernel's parameter has "
-            f"{parameter.size}: declare it `const __grid_constant__ CUtensorMap`, or give "
-            f"{_of_size(parameter.size)}"
+            f"{parameter.size}: declare it `const __grid_constant__ CUtensorMap` or "
+            f"`const CUtensorMap*`, or give {_of_size(parameter.size)}"
         )
 
 

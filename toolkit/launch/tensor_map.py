@@ -1,6 +1,7 @@
 """Tensor maps: what a bulk copy of tiles (`cp.async.bulk.tensor`) knows of an array.
 
-A kernel takes one as `const __grid_constant__ CUtensorMap`, 128 bytes that the driver encodes.
+A kernel takes one as `const __grid_constant__ CUtensorMap`, 128 bytes that the driver encodes, or
+as `const CUtensorMap*`: these bytes are in global memory then.
 Sizes are in the order of NumPy's shapes, the innermost last; coordinates in a kernel are the other
 way round: `{column, row}`.
 """

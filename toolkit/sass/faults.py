@@ -224,7 +224,7 @@ def _no_map(fault: Fault, bound: BoundLaunch) -> str:
     axes = "1 axis" if fault.width_bytes == 1 else f"{fault.width_bytes} axes"
     return (
         f"no tensor map of {axes} at {fault.address:#x}: pass a TensorMap for a parameter that is "
-        "declared `const __grid_constant__`, 128 bytes aligned to 64"
+        "declared `const __grid_constant__`, 128 bytes aligned to 64, or a pointer to it"
     )
 
 

@@ -11,6 +11,8 @@ from analysis.layout import dtype_of
 from toolkit.launch.launch import Argument, buffer_of
 from toolkit.launch.tensor_map import DATA_TYPES, MAP_BYTES, MOST_AXES, MapTiling, TensorMap
 from toolkit.launch.texture import Surface, Texture
+from toolkit.machine_code.attributes import KernelParameter
+from toolkit.machine_code.kernel import POINTER_BYTES
 from toolkit.sass.textures import handle_of
 
 MARK = 0x50414D524F534E54  # "TNSORMAP": what has it not is no tensor map
@@ -42,6 +44,17 @@ def described(
         else:
             values.append(argument)
     return values
+
+
+def maps_in_memory(
+    arguments: Sequence[Argument], parameters: Sequence[KernelParameter]
+) -> list[int]:
+    """Positions of the tensor maps that the kernel takes by pointer: these are in global memory."""
+    return [
+        position
+        for position, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True))
+        if isinstance(argument, TensorMap) and parameter.size == POINTER_BYTES
+    ]
 
 
 def description(tiling: MapTiling, address: int) -> np.void:

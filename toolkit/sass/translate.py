@@ -14,6 +14,7 @@ from analysis.geometry import Geometry, ceil_div
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.setup import PLAIN, LaunchSetup
+from toolkit.launch.tensor_map import MAP_BYTES
 from toolkit.machine_code.instruction import (
     RZ,
     URZ,
@@ -50,7 +51,7 @@ from toolkit.sass.space import (
     launch_bank,
     pack_parameters,
 )
-from toolkit.sass.tensor_maps import described
+from toolkit.sass.tensor_maps import described, maps_in_memory
 from toolkit.sass.textures import table
 from toolkit.sass.waits import waits
 
@@ -120,17 +121,23 @@ def bind(
     _check_setup(kernel, setup)
     symbols = symbols_of(kernel, setup.symbols)
     arrays = buffers_of(arguments)
+    in_memory = maps_in_memory(arguments, kernel.parameters)
     buffers = allocate(
         [
             (f"argument {k}", np.ascontiguousarray(a).reshape(-1).view(np.uint8), a.flags.writeable)
             for k, a in arrays.items()
         ]
+        + [(f"tensor map of argument {k}", np.zeros(MAP_BYTES, np.uint8), False) for k in in_memory]
     )
+    buffers, maps = buffers[: len(arrays)], buffers[len(arrays) :]
     if not in_place:
         buffers = [buffer.sharing(buffer.data) for buffer in buffers]
     banks = _constant_banks(translated, symbols)
     addresses = {k: buffer.address for k, buffer in zip(arrays, buffers, strict=True)}
     values = described(arguments, arrays, addresses)
+    for k, buffer in zip(in_memory, maps, strict=True):
+        buffer.data[:] = np.frombuffer(values[k].tobytes(), np.uint8)
+        values[k] = np.uint64(buffer.address)
     packed = pack_parameters(kernel.parameters, values, addresses)
     static = kernel.resources.static_shared_bytes
     local = _stack_bytes(kernel) if _uses_stack(kernel) else 0
@@ -155,7 +162,7 @@ def bind(
         lowered=translated.lowered,
         geometry=geometry,
         banks=banks,
-        buffers=[*module, *system, *buffers],
+        buffers=[*module, *system, *maps, *buffers],
         heap_bytes=setup.heap_bytes if takes_heap else 0,
         use=MemoryUse(constants=np.zeros(size // WORD + 1, dtype=np.uint8)),
         shared_base=reserved,

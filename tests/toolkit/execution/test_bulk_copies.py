@@ -51,11 +51,16 @@ KERNEL = """extern "C" __global__ void NAME(const __grid_constant__ TensorMap ma
 """
 
 
+BY_POINTER = KERNEL.replace("const __grid_constant__ TensorMap map", "const TensorMap* map").replace(
+    "BODY", BODIES["loads"].replace("&map", "map")
+)
+
+
 @cache
 def image():
     """All bodies, each a kernel, compiled once."""
     kernels = (KERNEL.replace("NAME", name).replace("BODY", body) for name, body in BODIES.items())
-    source = HELPERS + "".join(kernels)
+    source = HELPERS + "".join(kernels) + BY_POINTER.replace("NAME", "loads_by_pointer")
     return cubin_of(source, "loads").image
 
 
@@ -81,6 +86,14 @@ def test_sectors_of_bulk_copies_have_names_of_their_own():
     assert counters[SECTORS_READ] == 128  # 32 rows of 128 B / 32 B
     assert counters[SECTORS_WRITTEN] == 0
     assert counters["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 0
+
+
+def test_a_map_may_be_in_memory():
+    found = launched("loads_by_pointer", device="h200")
+    assert np.array_equal(found.outputs[-1][:64], array(2, 32).ravel())
+    assert len(found.outputs) == 2  # the map is no output
+    assert found.counters[SECTORS_READ] == 128
+    assert found.predicted is not None
 
 
 def test_what_lies_beyond_the_edges_is_not_read():

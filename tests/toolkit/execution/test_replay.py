@@ -11,7 +11,9 @@ from toolkit.execution.replay import (
     ExchangingBlocks,
     blocks_of_busiest_sm,
     blocks_of_last_sm,
+    clusters_of_blocks,
     first_blocks,
+    of_copying_blocks,
     spread_blocks,
 )
 from toolkit.execution.schedule import (
@@ -324,6 +326,29 @@ def test_the_end_of_a_block_follows_from_its_start():
     slot, start = scheduled(np.array([2.0, 1.0, 1.0]), 2)
     found = Schedule(lifetimes=np.array([2.0, 1.0, 1.0]), slot=slot, start=start, typical_steps=9.0)
     assert found.end.tolist() == [2, 1, 2]
+
+
+# --- blocks that copy for their cluster ---------------------------------------------------------
+
+
+def test_clusters_are_counted_like_blocks():
+    of_rows = clusters_of_blocks((4, 2, 1), (2, 1, 1))
+    assert of_rows.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    of_squares = clusters_of_blocks((4, 4, 1), (2, 2, 1))
+    assert of_squares.tolist() == [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3]
+
+
+def test_the_block_that_copies_for_its_cluster_is_replayed():
+    reads = np.tile([1.0, 3.0], 8)  # the second block of each pair copies for both
+    found = of_copying_blocks(spread_blocks(range(16), 4), reads, np.arange(16) // 2)
+    assert all(block % 2 == 1 for block in found.blocks)
+    assert found.relative_reads == pytest.approx(1.5)
+
+
+def test_blocks_that_copy_alike_read_as_much_as_the_average():
+    found = of_copying_blocks(spread_blocks(range(16), 4), np.ones(16), np.arange(16) // 2)
+    assert found.relative_reads == 1.0
+    assert len(found.blocks) == len(spread_blocks(range(16), 4).blocks)
 
 
 # --- equal blocks, and blocks that exchange data --------------------------------------------------
