@@ -17,7 +17,10 @@ static inline u64 code_is_here(Sm *s, u32 pc) {
     u64 *at = &s->fetch.arrival[line];
     if (!s->fetch.used[line] && s->m->code_lines) evict_code(s, line);
     if (!*at) {
-        *at = fetch_code(s, line ? at[-1] : 0);
+        u64 before = 0;
+        for (u32 back = 1; back <= CODE_AHEAD && back <= line && !before; back++)
+            if (at[-(int)back]) before = at[-(int)back] + (back - 1) * s->m->fetch_clocks;
+        *at = fetch_code(s, before);
     } else if (!s->fetch.used[line]) {
         const u64 again = s->fetch.refetched + s->m->fetch_clocks;
         *at = s->fetch.refetched = GREATER(again, s->now);
