@@ -172,6 +172,7 @@ typedef struct {
     u64 *arrival;         /* of each code line; 0: not requested yet */
     u64 *used;            /* last use of each code line, in `uses`; 0: not cached */
     u64 uses, refetched;  /* uses of code lines so far; when the last evicted line arrived again */
+    u64 begun;            /* when the first line arrived; 0: not requested yet */
     u32 lines;            /* code lines of the program */
 } CodeFetch;
 
