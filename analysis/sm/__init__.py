@@ -188,6 +188,7 @@ class Machine(Numbers):
     free_conflicts: int = 0
     free_copies: int = 0
     stops_at_mark: int = 0
+    end_clocks: int = 0
     code_is_cached: int = 0
     wavefront_clocks: float
     l2_reach_bytes: float = 0.0

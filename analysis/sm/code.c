@@ -1,15 +1,15 @@
 #include "code.h"
 
 /* Arrival of a code line that was not requested before. Lines of up to CODE_AHEAD after one that was requested are
- * fetched after it, one after the other; a line farther away takes as long as these. */
+ * fetched after it, one after the other. A line farther away is asked for when it is needed. */
 u64 fetch_code(Sm *s, u32 line) {
+    if (s->m->code_is_cached) return 1;
     if (!s->fetch.begun) return s->fetch.begun = GREATER(s->now + s->m->fetch_latency, 1);
-    if (s->m->code_is_cached) return s->fetch.begun;
     for (u32 back = 1; back <= CODE_AHEAD && back <= line; back++) {
         const u64 before = s->fetch.arrival[line - back];
         if (before) return GREATER(before + back * s->m->fetch_clocks, s->now);
     }
-    return s->now + (CODE_AHEAD + 1) * s->m->fetch_clocks;
+    return s->now + FAR_LINES * s->m->fetch_clocks;
 }
 
 /* Evict the least recently used line of the set of a code line, if the set is full. */

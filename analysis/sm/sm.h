@@ -233,8 +233,9 @@ typedef struct { double free, shared; u32 queued, after; } Products;
 enum { MERGING_STORES = 16, MOST_MERGED_LINES = 31 };
 typedef struct { u64 line[MOST_MERGED_LINES], age; u32 lines, stored; double clocks, until; } SentStore;
 
-/* This SM's share of L2 and of DRAM. `sent`: the last stores, the newest at `newest`. */
-typedef struct { double free, write_free; SentStore sent[MERGING_STORES]; u32 newest; } L2;
+/* This SM's share of L2 and of DRAM. `sent`: the last stores, the newest at `newest`. `stored`: when the last one to
+ * global memory left, 0 before the first one. */
+typedef struct { double free, write_free, stored; SentStore sent[MERGING_STORES]; u32 newest; } L2;
 typedef struct {
     double free;
     double due;           /* requests to L2 that still have to wait for DRAM */

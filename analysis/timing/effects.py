@@ -454,14 +454,14 @@ REMOVABLE = (
     Removable(
         effect=Effect.FETCH,
         is_present=_always,
-        removed=lambda scene: scene.with_machine(fetch_clocks=0, code_lines=0),
+        removed=lambda scene: scene.with_machine(fetch_latency=0, fetch_clocks=0, code_lines=0),
         reasons=("instruction fetch",),
     ),
     Removable(
         effect=Effect.BLOCK_START,
         is_present=_always,
         removed=lambda scene: scene.with_machine(
-            block_start=0, block_interval=0, first_start=0, fetch_latency=0
+            block_start=0, block_interval=0, first_start=0, end_clocks=0
         ),
         most_clocks=_clocks_of_starts,
     ),

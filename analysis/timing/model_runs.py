@@ -24,8 +24,8 @@ from analysis.traffic.l2 import share_within
 # of their reads coincide. The fraction of reads that wait for another SM's fetch is this factor
 # times the relative slowdown of a run in which every read waits. Fitted on the ladder on an H200.
 MEET_BY_WAITS = 2.0
-# Traffic counts what each block reads once. Where the L1 of the replayed SM keeps lines from block to
-# block, so that less than this fraction of it comes to L2, what comes is counted instead.
+# Traffic counts what each block reads once. If the L1 of the replayed SM keeps lines from block to
+# block, so that less than this fraction of it comes to L2, what comes to L2 is counted instead.
 BEYOND_L1 = 0.9
 MOST_IN_STEP = 1 << 20  # warp instructions after which the slowdown of waiting in step is known
 

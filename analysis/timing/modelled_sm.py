@@ -134,6 +134,7 @@ class ModelledSm:
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - work.blocks_per_sm * shared) // LINE_BYTES),
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
+            end_clocks=c.fence_clocks,  # L2 confirms the stores of a launch as those before a fence
             code_is_cached=int(
                 self.work.sample.replayed[-1].code_lines * LINE_BYTES <= c.code_bytes
             ),

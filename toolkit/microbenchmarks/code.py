@@ -33,7 +33,8 @@ ONCE_KIB = (8, 16, 30, 64)
 AFTER = ("itself", "other_code")
 SKIPPED_LINES = (1, 2, 3, 4, 5, 6, 8, 12)
 HOPS = 31
-LOOP_LINES = (1, 2, 3, 4, 6, 8, 16)
+LOOP_LINES = (1, 2, 3, 4, 6, 8, 16, 32, 64)
+HOPS_OF_LOOP = ((1, 3), (2, 3), (4, 3), (8, 3), (12, 3), (16, 3), (24, 3), (4, 1), (16, 1), (4, 8))
 
 
 def _probe(kib: int) -> Probe:
@@ -60,14 +61,17 @@ def _with_jumps(plain: Probe, jumps: int, skipped: int = DEAD) -> Probe:
 
 LOOPS = {(kib, 0): _probe(kib) for kib in SIZES_KIB}
 LOOPS |= {(kib, jumps): _with_jumps(_probe(kib), jumps) for kib, jumps in JUMPING}
-HOPPING = {
-    skipped: _with_jumps(
-        interleaved(f"hop_{skipped}_lines", [MULTIPLY_ADD], chains=CHAINS, count=LINE * (HOPS + 1)),
-        HOPS,
-        LINE * skipped,
-    )
-    for skipped in SKIPPED_LINES
-}
+
+
+def _hops(hops: int, skipped: int) -> Probe:
+    """Lines of multiply-adds with a jump over some lines after each of them but the last one."""
+    name, count = f"{hops}_times_{skipped}_lines", LINE * (hops + 1)
+    plain = interleaved(f"hop_{name}", [MULTIPLY_ADD], chains=CHAINS, count=count)
+    return _with_jumps(plain, hops, LINE * skipped)
+
+
+HOPPING = {(HOPS, skipped): _hops(HOPS, skipped) for skipped in SKIPPED_LINES}
+HOPPING |= {(hops, skipped): _hops(hops, skipped) for hops, skipped in HOPS_OF_LOOP}
 SHORT_LOOPS = {
     lines: interleaved(f"loop_of_{lines}_lines", [MULTIPLY_ADD], chains=CHAINS, count=LINE * lines)
     for lines in LOOP_LINES
@@ -102,12 +106,17 @@ def _once_per_line(bench: Bench, kib: int, after: str) -> Median:
 
 def _hop(bench: Bench, skipped: int, after: str) -> Median:
     """Clocks of a jump and of the line that it leads to."""
-    return _once(bench, HOPPING[skipped], after).scaled(1 / HOPS)
+    return _once(bench, HOPPING[HOPS, skipped], after).scaled(1 / HOPS)
 
 
 def _short_loop(bench: Bench, lines: int) -> Median:
     """Clocks of a turn of a loop, with one warp per scheduler."""
     return bench.cycles(SHORT_LOOPS[lines], warps=SCHEDULERS, blocks=bench.blocks(ALL_SMS))
+
+
+def _hops_of_loop(bench: Bench, shape: tuple[int, int]) -> Median:
+    """Clocks of a turn of a loop with jumps, with one warp per scheduler."""
+    return bench.cycles(HOPPING[shape], warps=SCHEDULERS, blocks=bench.blocks(ALL_SMS))
 
 
 def _benchmarks() -> Iterator[Benchmark]:
@@ -141,6 +150,13 @@ def _benchmarks() -> Iterator[Benchmark]:
         "loop of 8 FFMAs per line on all SMs, 1 warp per scheduler",
         _short_loop,
         lines=LOOP_LINES,
+    )
+    yield from each(
+        "loop_with_{shape[0]}_hops_over_{shape[1]}_lines_cycles",
+        "cycles per turn",
+        "loop of 8 FFMAs per line, {shape[0]} jumps over {shape[1]} lines between them",
+        _hops_of_loop,
+        shape=HOPS_OF_LOOP,
     )
 
 
