@@ -34,6 +34,7 @@ BARRIER_WARPS_SHIFT, BARRIER_ARRIVES = 4, 1024
 LINE_BYTES = 128
 BANKS = 2
 CODE_WAYS = 4  # of the instruction cache
+CODE_LINE = 8  # instructions in a line of code
 SPACE_BIT, SPACES = 57, 128  # of a line's number: which repetition of a block it belongs to
 MOST_QUEUED = 32  # as in machine.h
 READS_BYTES = 4096 * 64  # ROWS * STATES of sm.h
@@ -188,6 +189,8 @@ class Machine(Numbers):
     free_conflicts: int = 0
     free_copies: int = 0
     stops_at_mark: int = 0
+    end_clocks: int = 0
+    code_is_cached: int = 0
     wavefront_clocks: float
     merged_share: float = 1.0
     l2_reach_bytes: float = 0.0
@@ -259,6 +262,16 @@ class Streams:
         """Number of warp instructions of all blocks."""
         runs = self.steps["clocks"][self.steps["flags"] & RUN > 0]
         return len(self.steps) - len(runs) + int(runs.sum(dtype=np.int64))
+
+    @property
+    def code_lines(self) -> int:
+        """Number of lines of code with an instruction that is executed."""
+        steps = self.steps
+        more = np.where(steps["flags"] & RUN > 0, steps["clocks"], 1) - 1
+        first, last = steps["pc"] // CODE_LINE, (steps["pc"] + more) // CODE_LINE
+        length = int(last.max(initial=0)) + 2
+        begun = np.bincount(first, minlength=length) - np.bincount(last + 1, minlength=length)
+        return int((np.cumsum(begun) > 0).sum())
 
     def with_common(self) -> Streams:
         """Copy with a mark on each line that all blocks access (part of a table, not of a tile).

@@ -1,10 +1,15 @@
 #include "code.h"
 
-/* Arrival of a code line that was not requested before; `before` is the arrival of the previous line. */
-u64 fetch_code(const Sm *s, u64 before) {
-    const u64 in_order = before + s->m->fetch_clocks;
-    const u64 at = !before ? s->now + s->m->fetch_latency : in_order > s->now ? in_order : s->now;
-    return at ? at : 1;
+/* Arrival of a code line that was not requested before. Lines of up to CODE_AHEAD after one that was requested are
+ * fetched after it, one after the other. A line farther away is asked for when it is needed. */
+u64 fetch_code(Sm *s, u32 line) {
+    if (s->m->code_is_cached) return 1;
+    if (!s->fetch.begun) return s->fetch.begun = GREATER(s->now + s->m->fetch_latency, 1);
+    for (u32 back = 1; back <= CODE_AHEAD && back <= line; back++) {
+        const u64 before = s->fetch.arrival[line - back];
+        if (before) return GREATER(before + back * s->m->fetch_clocks, s->now);
+    }
+    return s->now + FAR_LINES * s->m->fetch_clocks;
 }
 
 /* Evict the least recently used line of the set of a code line, if the set is full. */

@@ -155,6 +155,7 @@ void store_lines(Sm *s, u64 age, u32 lines, const u64 *line, u32 stored, double 
     RAISE(s->l2.write_free, s->l2.lookups_free);
     fill(s, SECTOR * sectors * m->stores_filled_share);
     x->until = s->l2.write_free;
+    if (!(lines && line[0] & LOCAL)) s->l2.stored = s->l2.write_free;
     s->r->l2_write_bytes += SECTOR * sectors;
     s->r->write_clocks += clocks;
     const double share = lines && line[0] & LOCAL ? 0 : m->dram_write_share;

@@ -62,8 +62,8 @@ typedef struct {
     u32 constant_miss_latency; /* added if the line is not in the SM's cache of constants */
     u32 fence_clocks;     /* clocks until a warp goes on behind a fence for the device */
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
-    u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
-    u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
+    u32 fetch_latency;    /* clocks of the first line of code, if it is not in the instruction cache */
+    u32 fetch_clocks;     /* clocks of a 128-byte code line that is not in the instruction cache */
     u32 integers_share;   /* 1: integer ALU work runs on the FMA half that also makes integer products */
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
     u32 products_in_flight; /* products of warpgroups that an SM has queued before warp 0 of one waits */
@@ -105,6 +105,8 @@ typedef struct {
     u32 free_conflicts;   /* 1: no bank conflicts */
     u32 free_copies;      /* 1: copies to shared memory take no time */
     u32 stops_at_mark;    /* 1: the run ends at `mark` */
+    u32 end_clocks;       /* clocks from the last store to the end of the run */
+    u32 code_is_cached;   /* 1: the instruction cache has the code when the launch begins */
     double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
     double merged_share;  /* fetches of L2 per fetch of this SM, as one may serve several SMs */
     double l2_reach_bytes; /* this SM's share of what L2 holds */

@@ -41,12 +41,13 @@ static int all_done(const Sm *s) {
     return 1;
 }
 
-/* Clocks of the run: until the last block has ended and its stores have left. */
+/* Clocks of the run: until the last block has ended and L2 has its stores. */
 static void finish(Sm *s) {
     u64 end = 0;
     for (u32 k = 0; k < s->jobs.next; k++) RAISE(end, s->jobs.ends[k]);
     RAISE(end, rounded_up(s->lsu.free));
     RAISE(end, rounded_up(s->l2.write_free));
+    if (s->l2.stored) RAISE(end, rounded_up(s->l2.stored) + s->m->end_clocks);
     for (u32 k = 0; k < SCHEDULERS; k++) { /* they have counted the clocks before `done` */
         const Scheduler *x = &s->scheduler[k];
         const u64 done = GREATER(x->free, s->now);

@@ -172,6 +172,7 @@ typedef struct {
     u64 *arrival;         /* of each code line; 0: not requested yet */
     u64 *used;            /* last use of each code line, in `uses`; 0: not cached */
     u64 uses, refetched;  /* uses of code lines so far; when the last evicted line arrived again */
+    u64 begun;            /* when the first line arrived; 0: not requested yet */
     u32 lines;            /* code lines of the program */
 } CodeFetch;
 
@@ -232,8 +233,9 @@ typedef struct { double free, shared; u32 queued, after; } Products;
 enum { MERGING_STORES = 16, MOST_MERGED_LINES = 31 };
 typedef struct { u64 line[MOST_MERGED_LINES], age; u32 lines, stored; double clocks, until; } SentStore;
 
-/* This SM's share of L2 and of DRAM. `sent`: the last stores, the newest at `newest`. */
-typedef struct { double free, write_free, lookups_free; SentStore sent[MERGING_STORES]; u32 newest; } L2;
+/* This SM's share of L2 and of DRAM. `sent`: the last stores, the newest at `newest`. `stored`: when the last one to
+ * global memory left, 0 before the first one. */
+typedef struct { double free, write_free, lookups_free, stored; SentStore sent[MERGING_STORES]; u32 newest; } L2;
 typedef struct {
     double free;
     double due;           /* requests to L2 that still have to wait for DRAM */

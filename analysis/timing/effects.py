@@ -460,7 +460,9 @@ REMOVABLE = (
     Removable(
         effect=Effect.BLOCK_START,
         is_present=_always,
-        removed=lambda scene: scene.with_machine(block_start=0, block_interval=0, first_start=0),
+        removed=lambda scene: scene.with_machine(
+            block_start=0, block_interval=0, first_start=0, end_clocks=0
+        ),
         most_clocks=_clocks_of_starts,
     ),
 )

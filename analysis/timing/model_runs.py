@@ -16,6 +16,7 @@ from analysis.timing.l2_stores import store_time
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.samples import Whole
 from analysis.timing.sm_totals import SmTotals
+from analysis.timing.work import NO_EXCHANGE
 from analysis.traffic.l2 import share_within
 
 # If several SMs read a line at about the same time, the first read waits for DRAM, and so does each
@@ -23,6 +24,9 @@ from analysis.traffic.l2 import share_within
 # of their reads coincide. The fraction of reads that wait for another SM's fetch is this factor
 # times the relative slowdown of a run in which every read waits. Fitted on the ladder on an H200.
 MEET_BY_WAITS = 2.0
+# Traffic counts what each block reads once. If the L1 of the replayed SM keeps lines from block to
+# block, so that less than this fraction of it comes to L2, what comes to L2 is counted instead.
+BEYOND_L1 = 0.9
 MOST_IN_STEP = 1 << 20  # warp instructions after which the slowdown of waiting in step is known
 
 
@@ -148,6 +152,19 @@ class ModelRuns:
             [over_blocks(self.sm, ran) for ran in self.of_blocks]
         )
         return found.times(self.sm.work.weight)
+
+    @property
+    def read_beyond_l1(self) -> float | None:
+        """Bytes that the launch reads from L2, if L1 keeps lines for later blocks; None if not.
+
+        DRAM sends as many bytes all the same, so that more of the other requests wait for it.
+        """
+        work = self.sm.work
+        if work.exchanged is not NO_EXCHANGE:
+            return None
+        found = self.replayed.l2_read_bytes / work.relative_reads * self.sm.busy_sms
+        found = max(found, work.loaded_from_dram)
+        return found if 0 < found < BEYOND_L1 * work.l2_read_bytes else None
 
     @property
     def clocks_of_few(self) -> float:

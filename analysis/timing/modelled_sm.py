@@ -135,6 +135,10 @@ class ModelledSm:
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - work.blocks_per_sm * shared) // LINE_BYTES),
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
+            end_clocks=c.fence_clocks,  # L2 confirms the stores of a launch as those before a fence
+            code_is_cached=int(
+                self.work.sample.replayed[-1].code_lines * LINE_BYTES <= c.code_bytes
+            ),
             flag_clocks=self._flag_clocks,
             merged_share=work.merged_share,
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,

@@ -73,6 +73,11 @@ def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> Modell
     return replace(sm, work=replace(sm.work, sample=sample)) if sample else None
 
 
+def _reading(sm: ModelledSm, l2_read_bytes: float) -> ModelledSm:
+    """The SM of a launch that reads these bytes from L2."""
+    return replace(sm, work=replace(sm.work, l2_read_bytes=l2_read_bytes))
+
+
 def _predicted(
     sm: ModelledSm,
     complete: ModelledSm,
@@ -84,6 +89,9 @@ def _predicted(
     if share := tensor_share(runs):  # which decides the clock, and so the bytes per clock
         sm, complete = (replace(one, tensor_share=share) for one in (sm, complete))
         runs = model_runs(sm, begun)
+    if (read := runs.read_beyond_l1) is not None:
+        sm, complete = (_reading(one, read) for one in (sm, complete))
+        runs = model_runs(sm, begun) if sm.work.loaded_from_dram else replace(runs, sm=sm)
     seconds = runs.total.clocks / sm.clock_hz
     time_s = seconds + sm.constants.launch_s
     bounds = bounds_of(runs)

@@ -9,7 +9,7 @@ from analysis.sm import Ran, Unit
 
 @dataclass(frozen=True, kw_only=True)
 class SmTotals:
-    """Totals of one SM over a launch, in clocks except for `issued` and `written_slots`.
+    """Totals of one SM over a launch, in clocks except for the first three after `clocks`.
 
     Busy clocks of pipes are sums over the four schedulers.
     """
@@ -17,6 +17,7 @@ class SmTotals:
     clocks: float  #: duration
     issued: float  #: warp instructions
     written_slots: float  #: issue slots that registers written by loads take
+    l2_read_bytes: float  #: bytes that miss L1
     multiply_adds: float  #: busy clocks of the FMA pipes
     load_store: float  #: busy clocks of the load/store unit, including shared memory
     l1: float  #: the same without shared memory
@@ -39,6 +40,7 @@ class SmTotals:
             clocks=ran.clocks,
             issued=ran.issued,
             written_slots=ran.written_slots,
+            l2_read_bytes=ran.l2_read_bytes,
             multiply_adds=busy[Unit.FMA] + busy[Unit.FMA_HEAVY] + busy[Unit.FMA_WIDE],
             load_store=ran.load_store_busy,
             l1=max(ran.load_store_busy - ran.shared_busy, ran.bypass_busy),

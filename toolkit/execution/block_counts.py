@@ -280,9 +280,17 @@ def _with_lifetimes(found: RecordedCounts, bound: BoundLaunch, *, waits: bool) -
     assert work is not None
     lifetimes = lifetimes_of(work)
     # blocks may take work from a queue: in the simulator the first block may have taken all of it
-    if bound.blocks_meet and lifetimes.min() < LEAST_OF_OWN * lifetimes.mean():
+    own = lifetimes[_may_have_asked(accesses, blocks)]
+    if bound.blocks_meet and len(own) and own.min() < LEAST_OF_OWN * own.mean():
         return replace(found, lifetimes=np.ones(blocks))
     return replace(found, lifetimes=np.where(lifetimes > AT_ONCE, 1.0, 0.0), work=work)
+
+
+def _may_have_asked(accesses: RecordedAccesses, blocks: int) -> NDArray[np.bool_]:
+    """True for each block that may have asked a queue for work: those that accessed memory."""
+    if accesses.spread:  # not all lines were recorded
+        return np.ones(blocks, dtype=bool)
+    return np.isin(np.arange(blocks), accesses.rows["block"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,6 +59,7 @@ from validation import ROOT, recordings
 
 RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
 MEASURED = recordings.read(RECORDED)["constants"]
+FETCHES = recordings.read(RECORDED.with_stem("code_h200"))["constants"]
 LATER = recordings.read(RECORDED.with_stem("mechanisms_h200"))["constants"]
 UNIFORM = recordings.read(RECORDED.with_stem("uniform_constants_h200"))["constants"]
 HOPPER = constants_for("sm_90")
@@ -184,8 +185,9 @@ def test_variable_latency_is_waited_for_by_the_scoreboard():
         # at 107, its line was here at 130
         (1, [*range(16), 24], 130 + 8 + 1 - 1, 99 + 22),
         (1, [*range(16), *range(16), 24], 130 + 8 + 16, 99 + 22),
-        # jumps to the third line of code, and on to the fourth, wait for the whole latency
-        (1, [0, 16, 24], 100 + 100 + 1, 99 + 99),
+        # jumps over a line: the third line follows the first one as if the second were executed,
+        # at 100 + 2 x 30, and the fourth, at 190, is that of the end
+        (1, [0, 16, 24], 160 + 1, 99 + 59),
         # what is executed slowly waits for the first line alone: 40 clocks for the next
         (5, [*range(16), 24], 100 + 15 * 5 + 1, 99),
     ],
@@ -194,6 +196,68 @@ def test_code_is_fetched_once_line_by_line(stall, walk, expected, lost):
     table = code(*[FFMA | {"pipe_clocks": 1, "stall": stall}] * 24, EXIT)
     found = ran(table, walk, fetch_latency=100, fetch_clocks=30)
     assert (found.clocks, found.lost["instruction fetch"]) == (expected, lost)
+    cached = ran(table, walk, fetch_latency=100, fetch_clocks=30, code_is_cached=1)
+    assert cached.clocks == (len(walk) - 1) * stall + 1
+    assert cached.lost["instruction fetch"] == 0
+
+
+@pytest.mark.parametrize("skipped", [1, 2, 3, 4, 5, 6, 8])
+def test_a_jump_waits_for_the_lines_that_it_skips_as_was_measured(skipped):
+    """Jumps that a launch takes once, whose code is and is not in the instruction cache."""
+    hops, jump = 31, {"kind": Kind.BRANCH}
+    line = [FFMA | {"pipe_clocks": 1}] * 8
+    table = code(*[*line, jump, *line * skipped] * hops, EXIT)
+    part = 9 + 8 * skipped
+    walk = [
+        step
+        for hop in range(hops)
+        for step in (*range(part * hop, part * hop + 8), (part * hop + 8, 0, TAKEN))
+    ]
+    found = {
+        is_cached: clocks(
+            table,
+            *[[*walk, len(table) - 1]] * 4,
+            fetch_latency=0,
+            fetch_clocks=HOPPER.fetch_clocks,
+            branch_clocks=HOPPER.branch_clocks,
+            code_is_cached=is_cached,
+        )
+        / hops
+        for is_cached in (0, 1)
+    }
+    measured = [
+        FETCHES[f"hop_over_{skipped}_lines_after_{of}_cycles"]["value"]
+        for of in ("other_code", "itself")
+    ]
+    assert found[0] == pytest.approx(measured[0], rel=0.2)
+    if skipped != 8:  # that code does not fit
+        assert found[1] == pytest.approx(measured[1], rel=0.35)
+
+
+@pytest.mark.parametrize(("kib", "is_cached"), [(8, 1), (16, 1), (30, 1), (64, 0)])
+def test_code_that_fits_is_cached_when_a_launch_begins_as_was_measured(kib, is_cached):
+    again, first = (
+        FETCHES[f"once_{kib}_kib_after_{of}_cycles"]["value"] for of in ("itself", "other_code")
+    )
+    assert first == pytest.approx(HOPPER.fetch_clocks, rel=0.06)
+    assert again == pytest.approx(8 if is_cached else HOPPER.fetch_clocks, rel=0.12)
+    lines = kib * 8
+    found = streams([[[*range(8 * lines)]]])
+    assert found.code_lines == lines
+    assert (found.code_lines * 128 <= HOPPER.code_bytes) == bool(is_cached)
+
+
+def test_a_run_of_instructions_counts_all_of_its_lines():
+    steps = np.array([(4, 21, 0, RUN), (80, 0, 0, 0)], dtype=STEP)  # 4 to 24: lines 0 to 3; line 10
+    found = replace(streams([[[0]]]), steps=steps)
+    assert found.code_lines == 5
+
+
+@pytest.mark.parametrize(("row", "waits"), [({"kind": Kind.STORE}, 1), ({"kind": Kind.LOAD}, 0)])
+def test_a_launch_ends_when_l2_has_its_last_store(row, waits):
+    table = code({"unit": Unit.LSU} | row, EXIT)
+    warp = [(0, 1, 0, [(5, FULL)]), 1]
+    assert clocks(table, warp, end_clocks=400) - clocks(table, warp) == 400 * waits
 
 
 @pytest.mark.parametrize(

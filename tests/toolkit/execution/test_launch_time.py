@@ -452,6 +452,73 @@ def test_a_table_that_all_blocks_read_stays_in_l1(monkeypatch):
     assert with_table < time_of(launched(code("weigh"), grid=4000)).time_s
 
 
+TABLE_AND_STREAM = r"""
+extern "C" __global__ void rows(const float4 *table, const float4 *stream, float4 *sums, int steps) {
+    const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+    float4 sum = stream[thread];
+    for (int k = 0; k < steps; k++) {
+        const float4 row = table[k * blockDim.x + threadIdx.x];
+        sum.x += row.x; sum.y += row.y; sum.z += row.z; sum.w += row.w;
+    }
+    if (sum.x == 1.5f) sums[0] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 8])
+def test_bytes_of_dram_are_waited_for_although_l1_keeps_a_table(steps):
+    """Each block reads as many bytes of the table as of its own, or eight times as many.
+
+    Blocks but the first ones of an SM find the table in L1, so that what comes to L2 is their own,
+    all of it from DRAM: with a longer table a block waits no less.
+    """
+    threads = 132 * 16 * 128
+    arrays = [np.zeros((n * 128, 4), np.float32) for n in (steps, threads // 128, 1)]
+    found = {
+        l2: time_of(
+            simulate(
+                TABLE_AND_STREAM,
+                grid=threads // 128,
+                block=128,
+                arguments=[*arrays, np.int32(steps)],
+                device="h200",
+                l2=l2,
+            )
+        )
+        for l2 in ("clean", "warm")
+    }
+    dram = next(one for one in found["clean"].bounds if one.name == Resource.DRAM)
+    l2 = next(one for one in found["clean"].bounds if one.name == Resource.L2)
+    assert found["clean"].time_s - found["warm"].time_s > 0.3 * dram.time_s
+    # 4.3 MB of the stream, and on each SM 2 KiB of each row of the table
+    assert l2.time_s < 1.3 * (threads + 132 * 128 * steps) * 16 / 7e12
+
+
+APPEND = r"""
+extern "C" __global__ void appends(unsigned *count, unsigned *list, const int *turns, int nodes) {
+    const int node = blockIdx.x * blockDim.x + threadIdx.x;
+    if (node >= nodes) return;
+    float x = node;
+    for (int k = 0; k < turns[node]; k++) x = x * 0.5f + 1.0f;
+    if (x == 7.0f) list[atomicAdd(count, 1)] = node;
+}
+"""
+
+
+def test_blocks_that_access_no_memory_take_no_work_from_a_queue():
+    """Half of the blocks exit at once; of the others one takes ten times as long."""
+    nodes = 132 * 64
+    turns = np.full(nodes, 300, np.int32)
+
+    def predicted():
+        arguments = [np.zeros(1, np.uint32), np.zeros(nodes, np.uint32), turns, np.int32(nodes)]
+        return time_of(launched(APPEND, grid=264, block=64, arguments=arguments)).cycles
+
+    usual = predicted()
+    turns[5000] = 3000
+    assert predicted() - usual > 2000 * 4  # clocks: two dependent instructions in each turn
+
+
 QUEUE = r"""
 extern "C" __global__ void takes(unsigned *counter, unsigned *done, unsigned items) {
     __shared__ unsigned item;
