@@ -25,7 +25,7 @@ from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.executed import ExecutedBlock
 from toolkit.execution.sampling import nearest
-from toolkit.sass.accesses import Below, RecordedAccesses
+from toolkit.sass.accesses import Below, RecordedAccesses, is_recorded
 from toolkit.sass.core.binding import ACCESS
 
 SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
@@ -33,7 +33,6 @@ COMMON = 0.25  # fraction of the executed blocks that access a line that stays w
 # A block is everywhere if half of its lines span more than this fraction of what all access.
 WIDE = 0.25
 FEWEST_NEIGHBOURS = 3  # pairs of executed blocks, one behind the other, that tell a step
-MOST_AT_ONCE = 1 << 20  # accesses of blocks that are moved together
 ON_A_LINE = 0.05  # median distance of blocks from a line, as a fraction of what all of them access
 
 
@@ -45,7 +44,8 @@ def assumed_accesses(
     `starts`: the first line of each array, in order.
     """
     known = np.array(sorted(samples))
-    of_samples = [_by_line(samples[block]) for block in known.tolist()]
+    recorded_spread = max(one.spread for one in samples.values())
+    of_samples = [_by_line(samples[block], recorded_spread) for block in known.tolist()]
     arrays = [np.searchsorted(starts, rows["line"], "right") - 1 for rows in of_samples]
     common = _common_lines(of_samples)
     moves = {
@@ -60,26 +60,24 @@ def assumed_accesses(
     around = _random(blocks) if is_random else np.zeros(blocks)
     found = []
     for k, (rows, array) in enumerate(zip(of_samples, arrays, strict=True)):
-        is_common = np.isin(rows["line"], common)
-        moving = [
-            (moves[number], np.flatnonzero((array == number) & ~is_common))
-            for number in np.unique(array[~is_common]).tolist()
-        ]
         like = np.flatnonzero(place == k)
-        for some in np.array_split(like, 1 + len(like) * len(rows) // MOST_AT_ONCE):
-            lines = np.tile(rows["line"], (len(some), 1))
-            for move, own in moving:
-                lines[:, own] = move.moved(lines[:, own], some - known[k], around[some])
-            of_block, row = np.nonzero(_is_chosen(lines, spread))
-            moved = rows[row]
-            moved["block"], moved["line"] = some[of_block], lines[of_block, row]
-            found.append(moved)
+        is_common = np.isin(rows["line"], common)
+        parts = [_unmoved(rows["line"], np.flatnonzero(is_common), len(like), spread)]
+        for number in np.unique(array[~is_common]).tolist():
+            own = np.flatnonzero((array == number) & ~is_common)
+            by = moves[number].by(like - known[k], around[like])
+            parts.append(_moved(rows["line"], own, moves[number], by, spread))
+        of_block, row, line = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((row, of_block))
+        moved = rows[row[order]]
+        moved["block"], moved["line"] = like[of_block[order]], line[order]
+        found.append(moved)
     every = np.concatenate(found)
     every = every[np.argsort(every["block"], kind="stable")]
     below = Below(read=0, written_by_warps=0)
     for k, times in enumerate(represented):
         below += samples[int(known[k])].below.times(times)
-    return RecordedAccesses(rows=every, spread=spread, below=below)
+    return RecordedAccesses(rows=every, spread=recorded_spread + spread, below=below)
 
 
 class _Move:
@@ -111,17 +109,56 @@ class _Move:
         at = np.array([float(np.median(one)) for one in lines if len(one)])
         return cls(first, last, _step(known[has_any].astype(np.float64), at, last - first))
 
-    def moved(
-        self, lines: NDArray[np.uint64], apart: NDArray[np.int64], around: NDArray[np.float64]
-    ) -> NDArray[np.uint64]:
-        """Lines of blocks, a row each, that are `apart` blocks behind the executed one.
+    def by(self, apart: NDArray[np.int64], around: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Lines by which blocks move that are `apart` blocks behind the executed one, from 0 on.
 
         `around`: how far random lines are around the array, as a fraction of it.
         """
         by = self.step * apart if self.step is not None else around * self.size
-        whole = np.where(apart, np.rint(by), 0).astype(np.int64)
-        places = (lines.astype(np.int64) - self.first + whole[:, None]) % self.size
-        return (places + self.first).astype(np.uint64)
+        whole: NDArray[np.int64] = np.where(apart, np.rint(by), 0).astype(np.int64) % self.size
+        return whole
+
+
+# Of accesses: the number of the block, the row of the executed block's access, and the line.
+_Placed = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]
+
+
+def _unmoved(
+    lines: NDArray[np.uint64], own: NDArray[np.int64], blocks: int, spread: int
+) -> _Placed:
+    """The rows `own` in each of `blocks` blocks, with one of 2^spread of their lines."""
+    own = own[hashed(lines[own]) <= _last_chosen(spread)]
+    row = np.tile(own, blocks)
+    return np.repeat(np.arange(blocks), len(own)), row, lines[row]
+
+
+def _moved(
+    lines: NDArray[np.uint64],
+    own: NDArray[np.int64],
+    move: _Move,
+    by: NDArray[np.int64],
+    spread: int,
+) -> _Placed:
+    """The rows `own` in blocks that move `by` lines around an array, with one of 2^spread lines.
+
+    The hash of a moved line is the sum of those of the line and of the move. So the chosen lines of
+    a block follow each other in the order of hashes.
+    """
+    order = own[np.argsort(hashed(lines[own]), kind="stable")]
+    keys, parts = hashed(lines[order]), []
+    for shift, goes_around in ((by, False), (by - move.size, True)):
+        first = np.uint64(0) - hashed(shift.astype(np.uint64))  # modulo 2^64, as all of these
+        last = first + _last_chosen(spread)
+        begins, ends = np.searchsorted(keys, first), np.searchsorted(keys, last, "right")
+        counts = np.where(last >= first, ends - begins, len(keys) + ends - begins)
+        of_block = np.repeat(np.arange(len(by)), counts)
+        within = np.arange(len(of_block)) - np.repeat(np.cumsum(counts) - counts, counts)
+        row = order[(begins[of_block] + within) % max(1, len(order))]
+        place = lines[row].astype(np.int64) + shift[of_block]
+        is_inside = place >= move.first if goes_around else place < move.first + move.size
+        parts.append((of_block[is_inside], row[is_inside], place[is_inside].astype(np.uint64)))
+    of_block, row, line = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return of_block, row, line
 
 
 def _step(blocks: NDArray[np.float64], at: NDArray[np.float64], size: int) -> float | None:
@@ -154,8 +191,11 @@ def _random(blocks: int) -> NDArray[np.float64]:
     return np.random.default_rng(0).random(blocks)
 
 
-def _by_line(sample: ExecutedBlock) -> NDArray[Any]:
-    """The accesses of an executed block, one for all sectors of a line in a step of a warp."""
+def _by_line(sample: ExecutedBlock, spread: int) -> NDArray[Any]:
+    """The accesses of an executed block, one for all sectors of a line in a step of a warp.
+
+    Of one of 2^spread lines, no fewer than `sample` has.
+    """
     line, sector = np.divmod(sample.sectors, SECTORS_OF_LINE)
     rows = np.zeros(len(line), dtype=ACCESS)
     rows["line"], rows["mask"] = line, 1 << sector
@@ -169,7 +209,7 @@ def _by_line(sample: ExecutedBlock) -> NDArray[Any]:
     masks = np.bitwise_or.reduceat(rows["mask"], begins) if len(begins) else rows["mask"]
     rows = rows[begins]
     rows["mask"] = masks
-    return rows
+    return rows[is_recorded(rows["line"], spread)]
 
 
 def _common_lines(of_samples: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
@@ -180,10 +220,11 @@ def _common_lines(of_samples: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
     return common
 
 
-def _is_chosen(lines: NDArray[np.uint64], spread: int) -> NDArray[np.bool_]:
-    """One of 2^spread lines."""
-    if not spread:
-        return np.ones(lines.shape, dtype=np.bool_)
-    hashed = lines * np.uint64(0x9E3779B97F4A7C15)
-    chosen: NDArray[np.bool_] = hashed >> np.uint64(64 - spread) == 0
-    return chosen
+def hashed(lines: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hashes of lines, modulo 2^64. That of a sum is the sum of the hashes."""
+    return lines * np.uint64(0x9E3779B97F4A7C15)
+
+
+def _last_chosen(spread: int) -> np.uint64:
+    """The largest hash of the chosen lines, one of 2^spread."""
+    return np.uint64((1 << 64 - spread) - 1)

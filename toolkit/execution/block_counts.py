@@ -33,7 +33,7 @@ from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
 from toolkit.execution.executed import NoPlanError
 from toolkit.execution.in_time import repeats_sums, with_warps_in_time
 from toolkit.execution.launch_counts import LaunchCounts
-from toolkit.execution.observation import Observable, Observed, observed
+from toolkit.execution.observation import LEAST_BLOCKS, Observable, Observed, observed
 from toolkit.execution.recorded_blocks import (
     RecordedBlocks,
     blocks_that_exchange,
@@ -54,7 +54,7 @@ from toolkit.execution.sampling import (
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import L2Requests, Residence
-from toolkit.execution.wall_time import WallTime
+from toolkit.execution.wall_time import Execute, WallTime
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.atomics import Atomics
@@ -62,7 +62,7 @@ from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
-from toolkit.sass.regions import Flow, Regions
+from toolkit.sass.regions import Flow
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated
 
@@ -70,9 +70,6 @@ WAIT = ": blocks wait for others"  # why all of them are executed
 # Blocks that may take work from a queue have work of their own if each has at least this fraction
 # of the average lifetime.
 LEAST_OF_OWN = 0.25
-
-# Function that executes ranges of blocks. It follows the values of blocks if regions are given.
-Execute = Callable[[Sequence[range], Regions | None], list[Run]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,17 +306,21 @@ def counted_blocks(
     selection: BlockSelection,
     execute: Execute,
     execute_few: Execute,
+    execute_soon: Callable[[], list[Run] | None],
     announce: Callable[[], None],
 ) -> RecordedCounts:
     """Counts of a launch, from the selected blocks.
 
-    `execute` runs all blocks as one range, `execute_few` runs single blocks. `announce` is called
-    before all blocks are executed.
+    `execute` runs all blocks as one range, `execute_few` runs single blocks. `execute_soon` runs
+    all blocks unless they execute much. `announce` is called before all blocks are executed.
     """
-    everything, why = bound.geometry.blocks, ""
+    everything, why, runs = bound.geometry.blocks, "", None
     if selection.blocks == "representative":
+        if everything < LEAST_BLOCKS:
+            runs = execute_soon()
         try:
-            return _observed(bound, selection, execute_few)
+            if runs is None:
+                return _observed(bound, selection, execute_few)
         except NoPlanError as reason:
             why = str(reason)
             bound.restore()
@@ -327,8 +328,9 @@ def counted_blocks(
         if not selection.waits:
             return _counts_of_some(bound, selection, execute_few, selection.blocks)
         why = WAIT
-    announce()
-    runs = execute([range(everything)], None)
+    if runs is None:
+        announce()
+        runs = execute([range(everything)], None, None)
     basis = f"{of_blocks(everything, everything)} executed{why}"
     found = RecordedCounts(
         counts=runs[0].counts,
@@ -354,7 +356,8 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         Observable(
             grid=bound.geometry.grid,
             flow=selection.flow,
-            run=lambda chosen, followed: execute(one_by_one(chosen), followed),
+            run=lambda chosen, followed: execute(one_by_one(chosen), followed, None),
+            run_at_most=lambda chosen, followed, most: execute(one_by_one(chosen), followed, most),
             metrics=selection.metrics,
             functions=selection.functions,
             seed=selection.seed,
@@ -418,7 +421,7 @@ def _counts_of_some(
     known = sorted({b for one in regions(bound.geometry.grid) for b in one.members})[: most // 2]
     drawn = drawn_blocks(known, everything, most - len(known), selection.seed)
     chosen = sorted([*known, *drawn])
-    runs = execute(one_by_one(chosen), None)
+    runs = execute(one_by_one(chosen), None, None)
     counts = dict(zip(chosen, (run.counts for run in runs), strict=True))
     of_known, of_drawn = ([counts[b] for b in blocks] for blocks in (known, drawn))
     may_differ = np.ones(len(of_drawn[0]), dtype=COUNT)

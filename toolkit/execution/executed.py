@@ -33,6 +33,7 @@ class ExecutedBlock:
     """One executed block, with one entry per accessed sector, ordered by warp and step."""
 
     run: Run
+    spread: int  # accesses to one of 2^spread lines are known
     sectors: NDArray[np.int64]  # number of the sector
     rows: NDArray[Any]  # step, warp and kind of the access
     below: Below  # requests to L2
@@ -49,6 +50,7 @@ class Executed:
     grid: Grid
     run: RunBlocks  # executes further blocks
     samples: dict[int, ExecutedBlock] = field(default_factory=dict)  # by linear index
+    keeps_some_lines: bool = False  # if blocks make too many accesses, those to some lines are kept
     _sectors: int = 0  # number of all their accessed sectors
 
     @property
@@ -71,11 +73,11 @@ class Executed:
             self.keep(block, run)
 
     def keep(self, block: int, run: Run) -> None:
-        if run.accesses is None or run.accesses.spread:
+        if run.accesses is None or (run.accesses.spread and not self.keeps_some_lines):
             raise NoPlanError(LOST)
         self.samples[block] = made = _sample(run)
         self._sectors += len(made.sectors)
-        if self._sectors > MOST_SECTORS:
+        if self._sectors > MOST_SECTORS and not self.keeps_some_lines:
             raise NoPlanError(LOST)
 
 
@@ -91,6 +93,7 @@ def _sample(run: Run) -> ExecutedBlock:
         ordered[name] = one[order]
     return ExecutedBlock(
         run=replace(run, accesses=None),
+        spread=run.accesses.spread,
         sectors=sectors[order],
         rows=ordered,
         below=run.accesses.below,

@@ -6,6 +6,9 @@ order, and each address shifts evenly with the index of the block. The classes a
 a way that the proof cannot follow. Counts that may differ within a class are estimated from blocks
 drawn at random (`toolkit.execution.sampling`). If the estimates are too uncertain, all blocks are
 executed, unless that takes too long.
+
+Blocks that execute very much are not followed: as many of them are executed as there is time for,
+one from each of equal parts of the launch, and all counters are estimates.
 """
 
 from __future__ import annotations
@@ -29,14 +32,15 @@ from toolkit.execution.sampling import (
     Estimates,
     Metrics,
     drawn_blocks,
+    drawn_from_parts,
     estimated_counts,
     estimates,
     further_draws,
     nearest_drawn,
 )
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.machine import Run
-from toolkit.sass.regions import Flow
+from toolkit.sass.machine import LIMIT, FaultError, Run
+from toolkit.sass.regions import Flow, Regions
 
 LEAST_BLOCKS = 256  # a launch with fewer blocks is executed completely
 # Blocks drawn at random. If all of them agree, at most 2% of all blocks differ (95% confidence).
@@ -46,12 +50,18 @@ DRAWN_FOR_SLOW_PATHS = 32
 # Warp instructions of further random blocks, where those do not suffice: two seconds of two cores.
 MOST_FURTHER = 1 << 25
 MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two cores
+# Warp instructions of blocks that are followed: 30 s of a core. Those of blocks of one launch that
+# execute too much for that, of which FEWEST_LONG are executed at least: ten seconds of two cores.
+MOST_FOLLOWED = 1 << 27
+MOST_OF_LONG = 1 << 29
+FEWEST_LONG = 4
 MOST_VISITS = 1 << 22  # visits of all blocks to groups of lines
 
 GLOBAL_ACCESSES = {"LD", "LDG", "LDGSTS", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG"}
 
 MANY = ": they form too many classes"
 MISTAKEN = ": the counts of a block contradict the proof"
+LONG = ": they take too long to be followed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +122,9 @@ class Observable:
     grid: Grid
     flow: Flow
     run: RunBlocks  # executes blocks
+    # executes blocks as `run` does. Raises FaultError (LIMIT) if a worker executes more warp
+    # instructions than the last argument.
+    run_at_most: Callable[[Sequence[int], Regions | None, int], Sequence[Run]]
     metrics: Metrics  # computes counters from counts
     functions: Mapping[str, int]  # number of the first instruction of each function, by name
     seed: bytes  # determines the random blocks
@@ -125,9 +138,16 @@ def observed(launch: Observable) -> Observed:
 
     Raises NoPlanError if all blocks must be executed.
     """
-    if prod(launch.grid) < LEAST_BLOCKS:
+    observer = _Observer(launch, Executed(grid=launch.grid, run=launch.run))
+    if prod(launch.grid) >= LEAST_BLOCKS:
+        return observer.observed()
+    if launch.is_short():
         raise NoPlanError("")
-    return _Observer(launch, Executed(grid=launch.grid, run=launch.run)).observed()
+    return observer.observed_in_part()
+
+
+class _LongBlocksError(Exception):
+    """Error: blocks execute or access so much that they are not followed."""
 
 
 @dataclass
@@ -136,12 +156,17 @@ class _Observer:
 
     launch: Observable
     executed: Executed
+    followed: int = 0  # warp instructions of the blocks that were followed
 
     def observed(self) -> Observed:
         try:
             proof = self._prover().proof()
         except TooManyClassesError:
             return self._without_proof()
+        except _LongBlocksError:
+            if self.launch.is_short():
+                raise NoPlanError(LONG) from None
+            return self.observed_in_part()
         for block, run in proof.runs.items():
             self.executed.keep(block, run)
         self.executed.execute(self.launch.always)
@@ -260,6 +285,34 @@ class _Observer:
         everything = np.ones(len(counts), dtype=COUNT)
         return self._found(class_of, np.zeros_like(counts), everything, known, drawn, [], None)
 
+    def observed_in_part(self) -> Observed:
+        """Estimates from blocks of all parts of the launch, as many as MOST_OF_LONG allows.
+
+        Raises NoPlanError if these are all blocks.
+        """
+        executed = Executed(grid=self.launch.grid, run=self.launch.run, keeps_some_lines=True)
+        self.executed = executed
+        if executed.blocks <= FEWEST_LONG:
+            raise NoPlanError("")
+        drawn = self._from_parts(FEWEST_LONG)
+        mean = np.mean([one.counts["executed"].sum() for one in executed.samples.values()])
+        further = int(MOST_OF_LONG / mean) - FEWEST_LONG
+        if further >= FEWEST_LONG:
+            drawn += self._from_parts(min(further, executed.blocks // 2, DRAWN))
+        executed.execute(self.launch.always)
+        counts = executed.samples[drawn[0]].counts
+        class_of = np.zeros(executed.blocks, dtype=np.uint32)
+        everything = np.ones(len(counts), dtype=COUNT)
+        known = list(self.launch.always)
+        return self._found(class_of, np.zeros_like(counts), everything, known, drawn, [], None)
+
+    def _from_parts(self, count: int) -> list[int]:
+        """Execute a random block of each of `count` parts of the launch. Return the new ones."""
+        drawn = drawn_from_parts(self.executed.blocks, count, self.launch.seed)
+        new = [block for block in drawn if block not in self.executed.samples]
+        self.executed.execute(new)
+        return new
+
     def _found(
         self,
         class_of: NDArray[np.uint32],
@@ -335,7 +388,25 @@ class _Observer:
 
     def _prover(self) -> Prover:
         launch, executed = self.launch, self.executed
-        return Prover(grid=launch.grid, flow=launch.flow, run=launch.run, most=executed.room)
+        return Prover(grid=launch.grid, flow=launch.flow, run=self._follow, most=executed.room)
+
+    def _follow(self, blocks: Sequence[int], regions: Regions | None) -> Sequence[Run]:
+        """Run blocks with their values followed. Raises _LongBlocksError if that takes too long."""
+        try:
+            runs = self.launch.run_at_most(blocks, regions, MOST_FOLLOWED - self.followed)
+        except FaultError as error:
+            if error.fault.kind != LIMIT:
+                raise
+            raise _LongBlocksError from None
+        self.followed += sum(int(run.counts["executed"].sum()) for run in runs)
+        if self.followed >= MOST_FOLLOWED or any(_has_lost(run) for run in runs):
+            raise _LongBlocksError
+        return runs
+
+
+def _has_lost(run: Run) -> bool:
+    """True if not all accesses of a block were recorded."""
+    return run.accesses is None or run.accesses.spread > 0
 
 
 def is_internal(function: str) -> bool:

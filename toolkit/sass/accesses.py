@@ -70,9 +70,15 @@ def recorded_accesses(handles: Sequence[int], most: int) -> RecordedAccesses | N
 
 def _thinned(rows: NDArray[Any], spread: int, most: int) -> tuple[NDArray[Any], int]:
     """At most `most` accesses to one of 2^spread lines, for the smallest such spread."""
-    sums = sum((rows["line"] >> np.uint64(shift) for shift in range(8, 64, 8)), rows["line"])
     while True:
-        chosen = sums & np.uint64((1 << spread) - 1) == 0  # as in trace.c
+        chosen = is_recorded(rows["line"], spread)
         if chosen.sum() <= most:
             return rows[chosen], spread
         spread += 1
+
+
+def is_recorded(lines: NDArray[np.uint64], spread: int) -> NDArray[np.bool_]:
+    """True for lines that the core notes if it notes one of 2^spread (trace.c)."""
+    sums = sum((lines >> np.uint64(shift) for shift in range(8, 64, 8)), lines)
+    chosen: NDArray[np.bool_] = sums & np.uint64((1 << spread) - 1) == 0
+    return chosen
