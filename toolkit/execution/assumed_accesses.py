@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from toolkit.execution.accesses import MOST_ACCESSES
+from toolkit.execution.distinct import order_of
 from toolkit.execution.executed import ExecutedBlock
 from toolkit.execution.sampling import nearest
 from toolkit.sass.accesses import Below, RecordedAccesses, is_recorded
@@ -61,7 +62,7 @@ def assumed_accesses(
     found = []
     for k, (rows, array) in enumerate(zip(of_samples, arrays, strict=True)):
         like = np.flatnonzero(place == k)
-        is_common = np.isin(rows["line"], common)
+        is_common = _is_among(rows["line"], common)
         parts = [_unmoved(rows["line"], np.flatnonzero(is_common), len(like), spread)]
         for number in np.unique(array[~is_common]).tolist():
             own = np.flatnonzero((array == number) & ~is_common)
@@ -96,7 +97,7 @@ class _Move:
         common: NDArray[np.uint64],
     ) -> _Move:
         lines = [rows["line"][own == array] for rows, own in zip(of_samples, arrays, strict=True)]
-        lines = [one[~np.isin(one, common)] for one in lines]
+        lines = [one[~_is_among(one, common)] for one in lines]
         has_any = np.array([len(one) > 0 for one in lines])
         if not has_any.any():
             return cls(0, 0, 0.0)
@@ -197,27 +198,52 @@ def _by_line(sample: ExecutedBlock, spread: int) -> NDArray[Any]:
     Of one of 2^spread lines, no fewer than `sample` has.
     """
     line, sector = np.divmod(sample.sectors, SECTORS_OF_LINE)
-    rows = np.zeros(len(line), dtype=ACCESS)
-    rows["line"], rows["mask"] = line, 1 << sector
-    for name in ("step", "warp", "kind"):
-        rows[name] = sample.rows[name]
-    order = np.lexsort((rows["kind"], rows["line"], rows["warp"], rows["step"]))
-    rows = rows[order]
-    keys = rows[["step", "warp", "line", "kind"]]
-    is_first = np.append(True, keys[1:] != keys[:-1]) if len(rows) else np.zeros(0, np.bool_)
+    columns = {name: sample.rows[name] for name in ("step", "warp")}
+    columns |= {"line": line.astype(np.uint64), "kind": sample.rows["kind"]}
+    order = order_of(list(columns.values()))
+    columns = {name: column[order] for name, column in columns.items()}
+    is_first = np.zeros(len(order), dtype=np.bool_)
+    for column in columns.values():
+        is_first |= _is_new(column)
     begins = np.flatnonzero(is_first)
-    masks = np.bitwise_or.reduceat(rows["mask"], begins) if len(begins) else rows["mask"]
-    rows = rows[begins]
-    rows["mask"] = masks
+    rows = np.zeros(len(begins), dtype=ACCESS)
+    for name, column in columns.items():
+        rows[name] = column[begins]
+    if len(begins):
+        rows["mask"] = np.bitwise_or.reduceat((1 << sector[order]).astype(np.uint8), begins)
     return rows[is_recorded(rows["line"], spread)]
 
 
 def _common_lines(of_samples: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
-    """Lines that at least COMMON of the executed blocks access, and two of them."""
-    every = np.concatenate([np.unique(rows["line"]) for rows in of_samples])
-    lines, times = np.unique(every, return_counts=True)
-    common: NDArray[np.uint64] = lines[times >= max(2, COMMON * len(of_samples))]
+    """Lines that at least COMMON of the executed blocks access, and two of them, in order."""
+    every = np.sort(np.concatenate([_in_order(rows["line"]) for rows in of_samples]))
+    begins = np.flatnonzero(_is_new(every))
+    times = np.diff(begins, append=len(every))
+    common: NDArray[np.uint64] = every[begins[times >= max(2, COMMON * len(of_samples))]]
     return common
+
+
+def _in_order(lines: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Each of the lines once, in order. numpy.unique takes ten times as long for many lines."""
+    ordered = np.sort(lines)
+    found: NDArray[np.uint64] = ordered[_is_new(ordered)]
+    return found
+
+
+def _is_new(ordered: NDArray[Any]) -> NDArray[np.bool_]:
+    """True for each entry that differs from the one before it, and for the first."""
+    found = np.ones(len(ordered), dtype=np.bool_)
+    found[1:] = ordered[1:] != ordered[:-1]
+    return found
+
+
+def _is_among(lines: NDArray[np.uint64], ordered: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """True for each of the lines that is one of `ordered`, which are in order."""
+    if not len(ordered):
+        return np.zeros(len(lines), dtype=np.bool_)
+    place = np.minimum(np.searchsorted(ordered, lines), len(ordered) - 1)
+    found: NDArray[np.bool_] = ordered[place] == lines
+    return found
 
 
 def hashed(lines: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -362,6 +362,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
             functions=selection.functions,
             seed=selection.seed,
             is_short=partial(_is_short, selection),
+            limit_s=selection.limit_s,
             # a block that finds all others done may do more than they
             always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
         )

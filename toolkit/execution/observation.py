@@ -13,6 +13,7 @@ one from each of equal parts of the launch, and all counters are estimates.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -129,6 +130,7 @@ class Observable:
     functions: Mapping[str, int]  # number of the first instruction of each function, by name
     seed: bytes  # determines the random blocks
     is_short: Callable[[], bool]  # true if all blocks can be executed instead
+    limit_s: float  # if a few blocks show that all take no longer, all are executed
     # blocks that are executed in any case, by their linear indices
     always: Sequence[int] = ()
 
@@ -139,11 +141,8 @@ def observed(launch: Observable) -> Observed:
     Raises NoPlanError if all blocks must be executed.
     """
     observer = _Observer(launch, Executed(grid=launch.grid, run=launch.run))
-    if prod(launch.grid) >= LEAST_BLOCKS:
-        return observer.observed()
-    if launch.is_short():
-        raise NoPlanError("")
-    return observer.observed_in_part()
+    is_few = prod(launch.grid) < LEAST_BLOCKS
+    return observer.observed_in_part() if is_few else observer.observed()
 
 
 class _LongBlocksError(Exception):
@@ -164,8 +163,6 @@ class _Observer:
         except TooManyClassesError:
             return self._without_proof()
         except _LongBlocksError:
-            if self.launch.is_short():
-                raise NoPlanError(LONG) from None
             return self.observed_in_part()
         for block, run in proof.runs.items():
             self.executed.keep(block, run)
@@ -288,13 +285,17 @@ class _Observer:
     def observed_in_part(self) -> Observed:
         """Estimates from blocks of all parts of the launch, as many as MOST_OF_LONG allows.
 
-        Raises NoPlanError if these are all blocks.
+        Raises NoPlanError if these are all blocks, or if all take no longer than `limit_s`.
         """
         executed = Executed(grid=self.launch.grid, run=self.launch.run, keeps_some_lines=True)
         self.executed = executed
         if executed.blocks <= FEWEST_LONG:
             raise NoPlanError("")
+        started = time.perf_counter()
         drawn = self._from_parts(FEWEST_LONG)
+        taken_s = time.perf_counter() - started
+        if taken_s * executed.blocks / FEWEST_LONG <= self.launch.limit_s:
+            raise NoPlanError(LONG)
         mean = np.mean([one.counts["executed"].sum() for one in executed.samples.values()])
         further = int(MOST_OF_LONG / mean) - FEWEST_LONG
         if further >= FEWEST_LONG:

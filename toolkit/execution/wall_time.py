@@ -121,7 +121,7 @@ def announcing(
     """
     is_first = True
 
-    def run(blocks: Sequence[range], regions: Regions | None, most: int | None) -> list[Run]:
+    def run(blocks: Sequence[range], regions: Regions | None, most: int | None = None) -> list[Run]:
         nonlocal is_first
         if not is_first:
             return execute(blocks, regions, most)

@@ -64,9 +64,9 @@ def test_accesses_are_those_of_each_block_moved(
 
 def test_blocks_with_accesses_to_some_lines_are_thinned_alike() -> None:
     samples = {block: sample(block) for block in (0, 99, 199)}
+    known = is_recorded((samples[99].sectors // 4).astype(np.uint64), 2)
     samples[99].spread = 2  # one of four lines is known of this block
-    samples[99].sectors = samples[99].sectors[is_recorded(samples[99].sectors // 4, 2)]
-    samples[99].rows = samples[99].rows[: len(samples[99].sectors)]
+    samples[99].sectors, samples[99].rows = samples[99].sectors[known], samples[99].rows[known]
     found = assumed.assumed_accesses(samples, 200, STARTS)
     assert found.spread == 2
     of_executed = found.rows[np.isin(found.rows["block"], list(samples))]
