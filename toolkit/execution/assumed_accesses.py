@@ -21,15 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.distinct import order_of
-from toolkit.execution.executed import ExecutedBlock
+from toolkit.execution.executed import SECTORS_OF_LINE, ExecutedBlock
 from toolkit.execution.sampling import nearest
 from toolkit.sass.accesses import Below, RecordedAccesses, is_recorded
 from toolkit.sass.core.binding import ACCESS
 
-SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
 COMMON = 0.25  # fraction of the executed blocks that access a line that stays where it is
 # A block is everywhere if half of its lines span more than this fraction of what all access.
 WIDE = 0.25

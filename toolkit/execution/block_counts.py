@@ -44,7 +44,7 @@ from toolkit.execution.replay import (
     blocks_of_busiest_sm,
     spread_blocks,
 )
-from toolkit.execution.replayed_streams import first_steps_of, streams_of
+from toolkit.execution.replayed_streams import WINDOWS, is_too_long, streams_of, windows_of
 from toolkit.execution.representatives import Blocks, of_blocks, regions
 from toolkit.execution.sampling import (
     Metrics,
@@ -64,9 +64,12 @@ from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow
 from toolkit.sass.requests import first_requests
+from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.translate import Translated
 
 WAIT = ": blocks wait for others"  # why all of them are executed
+# Products of warpgroups, which are waited for by number, and barriers in shared memory.
+PRODUCTS_AND_BARRIERS = {"SYNCS", "WARPGROUP", "HGMMA", "IGMMA", "QGMMA", "BGMMA"}
 # Blocks that may take work from a queue have work of their own if each has at least this fraction
 # of the average lifetime.
 LEAST_OF_OWN = 0.25
@@ -176,13 +179,15 @@ class RecordedCounts(LaunchCounts):
         if self.observed is not None:
             stand_in = self.observed.stand_in[list(replay.blocks)]
             replay = replace(replay, blocks=tuple(stand_in.tolist()))
+        alone = not bound.blocks_meet and bound.cluster_blocks == 1
+        if self.work is not None and alone:
+            work = self.work[list(replay.blocks)]
+            if is_too_long(work):
+                launch = partial(self._side_by_side, translated.kernel, residence)
+                windows = 1 if _follows_up(translated.kernel) else WINDOWS
+                return windows_of(launch, replay.blocks, work, windows)
         try:
             streams = _streams(bound, replay.blocks, self.again)
-        except UnavailableError:
-            if bound.blocks_meet or self.work is None or bound.cluster_blocks > 1:
-                raise
-            launch = partial(self._side_by_side, translated.kernel, residence)
-            return first_steps_of(launch, replay.blocks, self.work[list(replay.blocks)])
         except FaultError as error:
             where = describe(error.fault, translated, bound)
             raise UnavailableError(
@@ -213,6 +218,19 @@ class RecordedCounts(LaunchCounts):
 
     def unchecked(self, blocks: int) -> Iterator[str]:
         yield from unchecked_blocks(blocks - self.blocks)
+
+
+def _follows_up(kernel: Kernel) -> bool:
+    """True if instructions wait for earlier ones by number, so that a stream begins at the start.
+
+    These are groups of copies, barriers in shared memory, and polls.
+    """
+    facts = schedule_facts(kernel)
+    return (
+        facts.copies != "loads"
+        or facts.waits
+        or any(one.opcode in PRODUCTS_AND_BARRIERS for one in kernel.instructions)
+    )
 
 
 def _operations(
@@ -367,7 +385,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
             always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
         )
     )
-    if not found.is_sufficient and _is_short(selection):
+    if not found.is_sufficient and not found.is_in_part and _is_short(selection):
         raise NoPlanError(found.lost)
     assumed = None
     if found.accesses is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -80,6 +80,7 @@ class Observed:
     estimates: Estimates | None  # counters that are not proved
     # functions whose slow paths are the only code that may differ between blocks; or empty
     slow_paths: Sequence[str]
+    is_in_part: bool = False  # blocks are so long that only some of them were executed
     # the executed blocks by their linear index, if the accesses of the others are unknown
     samples: Mapping[int, ExecutedBlock] = field(default_factory=dict)
 
@@ -287,7 +288,7 @@ class _Observer:
 
         Raises NoPlanError if these are all blocks, or if all take no longer than `limit_s`.
         """
-        executed = Executed(grid=self.launch.grid, run=self.launch.run, keeps_some_lines=True)
+        executed = Executed(grid=self.launch.grid, run=self.launch.run)
         self.executed = executed
         if executed.blocks <= FEWEST_LONG:
             raise NoPlanError("")
@@ -305,7 +306,8 @@ class _Observer:
         class_of = np.zeros(executed.blocks, dtype=np.uint32)
         everything = np.ones(len(counts), dtype=COUNT)
         known = list(self.launch.always)
-        return self._found(class_of, np.zeros_like(counts), everything, known, drawn, [], None)
+        found = self._found(class_of, np.zeros_like(counts), everything, known, drawn, [], None)
+        return replace(found, is_in_part=True)
 
     def _from_parts(self, count: int) -> list[int]:
         """Execute a random block of each of `count` parts of the launch. Return the new ones."""
