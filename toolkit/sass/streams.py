@@ -99,7 +99,10 @@ def _by_warp(
 def _gathered(values: NDArray[Any], first: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[Any]:
     """`counts` values from each of `first` on, one run after the other."""
     before = np.cumsum(counts) - counts
-    return values[np.repeat(first.astype(np.int64) - before, counts) + np.arange(counts.sum())]
+    found: NDArray[Any] = values[
+        np.repeat(first.astype(np.int64) - before, counts) + np.arange(counts.sum())
+    ]
+    return found
 
 
 def _segments(
