@@ -34,6 +34,7 @@ class WallTime:
     blocks: int
     seconds: float
     is_least: bool = False  # `seconds` is a lower bound: the blocks take an unknown time longer
+    is_of_some: bool = False  # the blocks stand for a launch, of which others are not executed
 
 
 def estimated_wall_time(
@@ -132,7 +133,8 @@ def announcing(
             if error.fault.kind != LIMIT:
                 raise
             bound.restore()
-            announce(WallTime(len(blocks), time.perf_counter() - started, is_least=True))
+            least_s = time.perf_counter() - started
+            announce(WallTime(len(blocks), least_s, is_least=True, is_of_some=not at_once))
             return execute(blocks, regions, most)
         if at_once:
             turns = len(blocks) / len(ran)
