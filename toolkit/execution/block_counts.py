@@ -105,7 +105,11 @@ class RecordedCounts(LaunchCounts):
         if self.assumed is not None:
             return "are assumed to be like those of the executed blocks"
         if self.observed is not None:
-            return "follow from those of the executed blocks"
+            _, known = self.observed.visits or (None, self.observed.blocks)
+            those = "follow from those of the executed blocks"
+            if known == self.observed.blocks:
+                return those
+            return f"{those}, for the first {known:,} blocks, whose second half stands for the rest"
         accesses = self._accesses
         spread = accesses.spread if accesses else 0
         return f"were recorded (one of {1 << spread})" if spread else "were recorded"
@@ -132,16 +136,24 @@ class RecordedCounts(LaunchCounts):
         lifetimes = self.lifetimes if differing is None else differing
         starts = schedule.start if schedule else None
         if self.observed is not None and self.observed.accesses is not None:
-            visits = self.observed.visits()
-            if visits is None:
+            found = self.observed.visits
+            if found is None:
                 return "too many lines are accessed, by too many groups of blocks"
-            moments = self.observed.accesses.moments
-            return L2Requests(
-                below=self.observed.accesses.below,
-                lifetimes=lifetimes,
-                in_time=partial(visits_in_time, visits, moments, lifetimes=differing),
-                starts=starts,
-            )
+            every, known = found
+            moments, below = self.observed.accesses.moments, self.observed.accesses.below
+
+            def of_first(blocks: int) -> L2Requests:
+                visits = every if blocks == known else every[every["block"] < blocks]
+                return L2Requests(
+                    below=below,
+                    lifetimes=lifetimes[:blocks],
+                    in_time=partial(visits_in_time, visits, moments, lifetimes=differing),
+                    starts=None if starts is None else starts[:blocks],
+                )
+
+            is_whole = known == len(lifetimes)
+            of_half = None if is_whole else of_first(known // 2)
+            return replace(of_first(known), of_half=of_half)
         return self._recorded.asked(schedule)
 
     @property

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -24,8 +25,12 @@ from numpy.typing import NDArray
 
 from analysis.traffic.groups import grouped
 from reports import text
-from toolkit.execution.class_accesses import ClassAccesses, class_accesses
-from toolkit.execution.executed import Executed, ExecutedBlock, NoPlanError
+from toolkit.execution.class_accesses import (
+    DRAWN_FOR_ACCESSES,
+    ClassAccesses,
+    class_accesses,
+)
+from toolkit.execution.executed import MOST_SECTORS, Executed, ExecutedBlock, NoPlanError
 from toolkit.execution.proof import Proof, Prover, RunBlocks, TooManyClassesError
 from toolkit.execution.representatives import Grid, extrapolated, regions
 from toolkit.execution.sampling import (
@@ -55,8 +60,12 @@ MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two
 # execute too much for that, of which FEWEST_LONG are executed at least: ten seconds of two cores.
 MOST_FOLLOWED = 1 << 27
 MOST_OF_LONG = 1 << 29
+MOST_OF_LONG_S = 12.0  # and fewer, if these blocks would take longer
 FEWEST_LONG = 4
 MOST_VISITS = 1 << 22  # visits of all blocks to groups of lines
+# If all blocks make too many visits, those of the first blocks stand for them, of at least as many:
+# the second half of them begins with what the first one leaves in L2.
+FEWEST_FIRST = 1 << 13
 
 GLOBAL_ACCESSES = {"LD", "LDG", "LDGSTS", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG"}
 
@@ -85,6 +94,11 @@ class Observed:
     samples: Mapping[int, ExecutedBlock] = field(default_factory=dict)
 
     @property
+    def blocks(self) -> int:
+        """Number of blocks of the launch."""
+        return len(self.class_of)
+
+    @property
     def runs(self) -> list[Run]:
         return list(self.run_of.values())
 
@@ -111,10 +125,22 @@ class Observed:
         )
         return f"{some}; {found.seen(everything, where)}"
 
-    def visits(self) -> NDArray[Any] | None:
-        """Visits of all blocks to groups of lines, None if there are too many."""
+    @cached_property
+    def visits(self) -> tuple[NDArray[Any], int] | None:
+        """Visits of the first blocks to groups of lines, and how many these blocks are.
+
+        They are all blocks, or a part of them if all make too many visits: at least FEWEST_FIRST.
+        None if even this part makes too many.
+        """
         assert self.accesses is not None
-        return grouped(self.accesses.classes, self.accesses.class_of, self.grid, most=MOST_VISITS)
+        blocks, fewest = self.blocks, min(self.blocks, FEWEST_FIRST)
+        while blocks >= fewest:
+            some = self.accesses.class_of[:blocks]
+            found = grouped(self.accesses.classes, some, self.grid, most=MOST_VISITS)
+            if found is not None:
+                return found, blocks
+            blocks //= 2
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,7 +324,8 @@ class _Observer:
         if taken_s * executed.blocks / FEWEST_LONG <= self.launch.limit_s:
             raise NoPlanError(LONG)
         mean = np.mean([one.counts["executed"].sum() for one in executed.samples.values()])
-        further = int(MOST_OF_LONG / mean) - FEWEST_LONG
+        further = int(min(MOST_OF_LONG / mean, FEWEST_LONG * MOST_OF_LONG_S / taken_s))
+        further -= FEWEST_LONG
         if further >= FEWEST_LONG:
             drawn += self._from_parts(min(further, executed.blocks // 2, DRAWN))
         executed.execute(self.launch.always)
@@ -408,8 +435,10 @@ class _Observer:
 
 
 def _has_lost(run: Run) -> bool:
-    """True if not all accesses of a block were recorded."""
-    return run.accesses is None or run.accesses.spread > 0
+    """True if a block makes so many accesses that those of a few blocks have no room."""
+    if run.accesses is None or run.accesses.spread:
+        return True
+    return run.accesses.below.read > MOST_SECTORS // DRAWN_FOR_ACCESSES
 
 
 def is_internal(function: str) -> bool:

@@ -23,9 +23,11 @@ class Below:
     read: int
     written_by_warps: int
 
-    def times(self, blocks: int) -> Below:
-        """The sectors of `blocks` equal blocks."""
-        return Below(read=blocks * self.read, written_by_warps=blocks * self.written_by_warps)
+    def times(self, blocks: float) -> Below:
+        """The sectors of `blocks` equal blocks, or of a part of the blocks."""
+        return Below(
+            read=round(blocks * self.read), written_by_warps=round(blocks * self.written_by_warps)
+        )
 
     def __add__(self, other: Below) -> Below:
         return Below(
