@@ -132,15 +132,17 @@ class AlongK(Sample):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FirstSteps(Sample):
-    """The first instructions of blocks, up to two numbers of them; totals are linear in these.
+class Windows(Sample):
+    """Parts of very long blocks, of two lengths; totals are linear in these.
 
-    Warps go on alike, and a block ends with its longest warp.
+    The shorter one has the first half of each window, so that what a window finds cold at its
+    beginning does not count for what follows.
     """
 
     at: Mapping[int, Streams]  #: streams by the number of instructions of a warp
-    of: int  #: instructions of the longest warp of a complete block
+    of: int  #: instructions of a warp of a complete block
     counted: int  #: instructions of all complete blocks
+    windows: int  #: number of these parts; one is at the beginning of the block
 
     most_waves: ClassVar[int] = 2
     waves_apart: ClassVar[int] = 1
@@ -149,7 +151,7 @@ class FirstSteps(Sample):
     def replayed(self) -> tuple[Streams, ...]:
         return tuple(self.at[number] for number in sorted(self.at))
 
-    def changed(self, change: Callable[[Streams], Streams]) -> FirstSteps:
+    def changed(self, change: Callable[[Streams], Streams]) -> Windows:
         return replace(self, at={number: change(one) for number, one in self.at.items()})
 
     def extrapolated(self, found: Sequence[T]) -> T:
@@ -160,7 +162,12 @@ class FirstSteps(Sample):
 
     @property
     def how(self) -> str:
-        return f" with the first {_two_largest(self.at)} of {self.of:,} instructions of a warp"
+        steps = f"{_two_largest(self.at)} of {self.of:,} instructions of a warp"
+        return (
+            f" with the first {steps}"
+            if self.windows == 1
+            else f" with {steps}, in {self.windows} windows"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

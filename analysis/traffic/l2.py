@@ -170,6 +170,16 @@ class Traffic:
     #: one; empty for a launch with more blocks than SMs
     soon_shares: tuple[float, ...] = ()
 
+    def line_to(self, other: Traffic, steps: float) -> Traffic:
+        """Linear extrapolation: this traffic plus `steps` times the difference to `other`."""
+        names = [name for name in vars(self) if name != "soon_shares"]
+        found = {
+            name: max(0.0, a + steps * (getattr(other, name) - a))
+            for name in names
+            for a in (getattr(self, name),)
+        }
+        return replace(other, **found)
+
     @property
     def merged_share(self) -> float:
         """Sectors that L2 sends, relative to those that arrive in L1."""

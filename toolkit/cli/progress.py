@@ -129,7 +129,13 @@ class SimulationProgress(OneBar):
     def announce(self, estimate: WallTime) -> None:
         """Say how long the blocks will take if that is more than a minute, or not known."""
         self._is_judged = estimate.seconds > LONG_S
-        if self._is_judged:
+        if estimate.is_of_some:
+            say(
+                "blocks take long: a few are executed, and counters are estimates, unless all "
+                "blocks take at most the SECONDS of --limit. Smaller inputs take less time",
+                console=err,
+            )
+        elif self._is_judged:
             how = "at least" if estimate.is_least else "about"
             _say_long(f"{estimate.blocks:,} blocks take {how}", estimate.seconds, estimate.blocks)
         elif estimate.is_least:

@@ -21,19 +21,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from toolkit.execution.accesses import MOST_ACCESSES
-from toolkit.execution.executed import ExecutedBlock
+from toolkit.execution.distinct import order_of
+from toolkit.execution.executed import SECTORS_OF_LINE, ExecutedBlock
 from toolkit.execution.sampling import nearest
-from toolkit.sass.accesses import Below, RecordedAccesses
+from toolkit.sass.accesses import Below, RecordedAccesses, is_recorded
 from toolkit.sass.core.binding import ACCESS
 
-SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
 COMMON = 0.25  # fraction of the executed blocks that access a line that stays where it is
 # A block is everywhere if half of its lines span more than this fraction of what all access.
 WIDE = 0.25
 FEWEST_NEIGHBOURS = 3  # pairs of executed blocks, one behind the other, that tell a step
-MOST_AT_ONCE = 1 << 20  # accesses of blocks that are moved together
 ON_A_LINE = 0.05  # median distance of blocks from a line, as a fraction of what all of them access
 
 
@@ -45,7 +43,8 @@ def assumed_accesses(
     `starts`: the first line of each array, in order.
     """
     known = np.array(sorted(samples))
-    of_samples = [_by_line(samples[block]) for block in known.tolist()]
+    recorded_spread = max(one.spread for one in samples.values())
+    of_samples = [_by_line(samples[block], recorded_spread) for block in known.tolist()]
     arrays = [np.searchsorted(starts, rows["line"], "right") - 1 for rows in of_samples]
     common = _common_lines(of_samples)
     moves = {
@@ -60,26 +59,24 @@ def assumed_accesses(
     around = _random(blocks) if is_random else np.zeros(blocks)
     found = []
     for k, (rows, array) in enumerate(zip(of_samples, arrays, strict=True)):
-        is_common = np.isin(rows["line"], common)
-        moving = [
-            (moves[number], np.flatnonzero((array == number) & ~is_common))
-            for number in np.unique(array[~is_common]).tolist()
-        ]
         like = np.flatnonzero(place == k)
-        for some in np.array_split(like, 1 + len(like) * len(rows) // MOST_AT_ONCE):
-            lines = np.tile(rows["line"], (len(some), 1))
-            for move, own in moving:
-                lines[:, own] = move.moved(lines[:, own], some - known[k], around[some])
-            of_block, row = np.nonzero(_is_chosen(lines, spread))
-            moved = rows[row]
-            moved["block"], moved["line"] = some[of_block], lines[of_block, row]
-            found.append(moved)
+        is_common = _is_among(rows["line"], common)
+        parts = [_unmoved(rows["line"], np.flatnonzero(is_common), len(like), spread)]
+        for number in np.unique(array[~is_common]).tolist():
+            own = np.flatnonzero((array == number) & ~is_common)
+            by = moves[number].by(like - known[k], around[like])
+            parts.append(_moved(rows["line"], own, moves[number], by, spread))
+        of_block, row, line = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((row, of_block))
+        moved = rows[row[order]]
+        moved["block"], moved["line"] = like[of_block[order]], line[order]
+        found.append(moved)
     every = np.concatenate(found)
     every = every[np.argsort(every["block"], kind="stable")]
     below = Below(read=0, written_by_warps=0)
     for k, times in enumerate(represented):
         below += samples[int(known[k])].below.times(times)
-    return RecordedAccesses(rows=every, spread=spread, below=below)
+    return RecordedAccesses(rows=every, spread=recorded_spread + spread, below=below)
 
 
 class _Move:
@@ -98,7 +95,7 @@ class _Move:
         common: NDArray[np.uint64],
     ) -> _Move:
         lines = [rows["line"][own == array] for rows, own in zip(of_samples, arrays, strict=True)]
-        lines = [one[~np.isin(one, common)] for one in lines]
+        lines = [one[~_is_among(one, common)] for one in lines]
         has_any = np.array([len(one) > 0 for one in lines])
         if not has_any.any():
             return cls(0, 0, 0.0)
@@ -111,17 +108,56 @@ class _Move:
         at = np.array([float(np.median(one)) for one in lines if len(one)])
         return cls(first, last, _step(known[has_any].astype(np.float64), at, last - first))
 
-    def moved(
-        self, lines: NDArray[np.uint64], apart: NDArray[np.int64], around: NDArray[np.float64]
-    ) -> NDArray[np.uint64]:
-        """Lines of blocks, a row each, that are `apart` blocks behind the executed one.
+    def by(self, apart: NDArray[np.int64], around: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Lines by which blocks move that are `apart` blocks behind the executed one, from 0 on.
 
         `around`: how far random lines are around the array, as a fraction of it.
         """
         by = self.step * apart if self.step is not None else around * self.size
-        whole = np.where(apart, np.rint(by), 0).astype(np.int64)
-        places = (lines.astype(np.int64) - self.first + whole[:, None]) % self.size
-        return (places + self.first).astype(np.uint64)
+        whole: NDArray[np.int64] = np.where(apart, np.rint(by), 0).astype(np.int64) % self.size
+        return whole
+
+
+# Of accesses: the number of the block, the row of the executed block's access, and the line.
+_Placed = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]
+
+
+def _unmoved(
+    lines: NDArray[np.uint64], own: NDArray[np.int64], blocks: int, spread: int
+) -> _Placed:
+    """The rows `own` in each of `blocks` blocks, with one of 2^spread of their lines."""
+    own = own[hashed(lines[own]) <= _last_chosen(spread)]
+    row = np.tile(own, blocks)
+    return np.repeat(np.arange(blocks), len(own)), row, lines[row]
+
+
+def _moved(
+    lines: NDArray[np.uint64],
+    own: NDArray[np.int64],
+    move: _Move,
+    by: NDArray[np.int64],
+    spread: int,
+) -> _Placed:
+    """The rows `own` in blocks that move `by` lines around an array, with one of 2^spread lines.
+
+    The hash of a moved line is the sum of those of the line and of the move. So the chosen lines of
+    a block follow each other in the order of hashes.
+    """
+    order = own[np.argsort(hashed(lines[own]), kind="stable")]
+    keys, parts = hashed(lines[order]), []
+    for shift, goes_around in ((by, False), (by - move.size, True)):
+        first = np.uint64(0) - hashed(shift.astype(np.uint64))  # modulo 2^64, as all of these
+        last = first + _last_chosen(spread)
+        begins, ends = np.searchsorted(keys, first), np.searchsorted(keys, last, "right")
+        counts = np.where(last >= first, ends - begins, len(keys) + ends - begins)
+        of_block = np.repeat(np.arange(len(by)), counts)
+        within = np.arange(len(of_block)) - np.repeat(np.cumsum(counts) - counts, counts)
+        row = order[(begins[of_block] + within) % max(1, len(order))]
+        place = lines[row].astype(np.int64) + shift[of_block]
+        is_inside = place >= move.first if goes_around else place < move.first + move.size
+        parts.append((of_block[is_inside], row[is_inside], place[is_inside].astype(np.uint64)))
+    of_block, row, line = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return of_block, row, line
 
 
 def _step(blocks: NDArray[np.float64], at: NDArray[np.float64], size: int) -> float | None:
@@ -154,36 +190,65 @@ def _random(blocks: int) -> NDArray[np.float64]:
     return np.random.default_rng(0).random(blocks)
 
 
-def _by_line(sample: ExecutedBlock) -> NDArray[Any]:
-    """The accesses of an executed block, one for all sectors of a line in a step of a warp."""
+def _by_line(sample: ExecutedBlock, spread: int) -> NDArray[Any]:
+    """The accesses of an executed block, one for all sectors of a line in a step of a warp.
+
+    Of one of 2^spread lines, no fewer than `sample` has.
+    """
     line, sector = np.divmod(sample.sectors, SECTORS_OF_LINE)
-    rows = np.zeros(len(line), dtype=ACCESS)
-    rows["line"], rows["mask"] = line, 1 << sector
-    for name in ("step", "warp", "kind"):
-        rows[name] = sample.rows[name]
-    order = np.lexsort((rows["kind"], rows["line"], rows["warp"], rows["step"]))
-    rows = rows[order]
-    keys = rows[["step", "warp", "line", "kind"]]
-    is_first = np.append(True, keys[1:] != keys[:-1]) if len(rows) else np.zeros(0, np.bool_)
+    columns = {name: sample.rows[name] for name in ("step", "warp")}
+    columns |= {"line": line.astype(np.uint64), "kind": sample.rows["kind"]}
+    order = order_of(list(columns.values()))
+    columns = {name: column[order] for name, column in columns.items()}
+    is_first = np.zeros(len(order), dtype=np.bool_)
+    for column in columns.values():
+        is_first |= _is_new(column)
     begins = np.flatnonzero(is_first)
-    masks = np.bitwise_or.reduceat(rows["mask"], begins) if len(begins) else rows["mask"]
-    rows = rows[begins]
-    rows["mask"] = masks
-    return rows
+    rows = np.zeros(len(begins), dtype=ACCESS)
+    for name, column in columns.items():
+        rows[name] = column[begins]
+    if len(begins):
+        rows["mask"] = np.bitwise_or.reduceat((1 << sector[order]).astype(np.uint8), begins)
+    return rows[is_recorded(rows["line"], spread)]
 
 
 def _common_lines(of_samples: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
-    """Lines that at least COMMON of the executed blocks access, and two of them."""
-    every = np.concatenate([np.unique(rows["line"]) for rows in of_samples])
-    lines, times = np.unique(every, return_counts=True)
-    common: NDArray[np.uint64] = lines[times >= max(2, COMMON * len(of_samples))]
+    """Lines that at least COMMON of the executed blocks access, and two of them, in order."""
+    every = np.sort(np.concatenate([_in_order(rows["line"]) for rows in of_samples]))
+    begins = np.flatnonzero(_is_new(every))
+    times = np.diff(begins, append=len(every))
+    common: NDArray[np.uint64] = every[begins[times >= max(2, COMMON * len(of_samples))]]
     return common
 
 
-def _is_chosen(lines: NDArray[np.uint64], spread: int) -> NDArray[np.bool_]:
-    """One of 2^spread lines."""
-    if not spread:
-        return np.ones(lines.shape, dtype=np.bool_)
-    hashed = lines * np.uint64(0x9E3779B97F4A7C15)
-    chosen: NDArray[np.bool_] = hashed >> np.uint64(64 - spread) == 0
-    return chosen
+def _in_order(lines: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Each of the lines once, in order. numpy.unique takes ten times as long for many lines."""
+    ordered = np.sort(lines)
+    found: NDArray[np.uint64] = ordered[_is_new(ordered)]
+    return found
+
+
+def _is_new(ordered: NDArray[Any]) -> NDArray[np.bool_]:
+    """True for each entry that differs from the one before it, and for the first."""
+    found = np.ones(len(ordered), dtype=np.bool_)
+    found[1:] = ordered[1:] != ordered[:-1]
+    return found
+
+
+def _is_among(lines: NDArray[np.uint64], ordered: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """True for each of the lines that is one of `ordered`, which are in order."""
+    if not len(ordered):
+        return np.zeros(len(lines), dtype=np.bool_)
+    place = np.minimum(np.searchsorted(ordered, lines), len(ordered) - 1)
+    found: NDArray[np.bool_] = ordered[place] == lines
+    return found
+
+
+def hashed(lines: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hashes of lines, modulo 2^64. That of a sum is the sum of the hashes."""
+    return lines * np.uint64(0x9E3779B97F4A7C15)
+
+
+def _last_chosen(spread: int) -> np.uint64:
+    """The largest hash of the chosen lines, one of 2^spread."""
+    return np.uint64((1 << 64 - spread) - 1)

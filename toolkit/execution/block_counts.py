@@ -33,7 +33,7 @@ from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
 from toolkit.execution.executed import NoPlanError
 from toolkit.execution.in_time import repeats_sums, with_warps_in_time
 from toolkit.execution.launch_counts import LaunchCounts
-from toolkit.execution.observation import Observable, Observed, observed
+from toolkit.execution.observation import LEAST_BLOCKS, Observable, Observed, observed
 from toolkit.execution.recorded_blocks import (
     RecordedBlocks,
     blocks_that_exchange,
@@ -44,7 +44,7 @@ from toolkit.execution.replay import (
     blocks_of_busiest_sm,
     spread_blocks,
 )
-from toolkit.execution.replayed_streams import first_steps_of, streams_of
+from toolkit.execution.replayed_streams import WINDOWS, is_too_long, streams_of, windows_of
 from toolkit.execution.representatives import Blocks, of_blocks, regions
 from toolkit.execution.sampling import (
     Metrics,
@@ -54,7 +54,7 @@ from toolkit.execution.sampling import (
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import L2Requests, Residence
-from toolkit.execution.wall_time import WallTime
+from toolkit.execution.wall_time import Execute, WallTime
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.atomics import Atomics
@@ -62,17 +62,17 @@ from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
-from toolkit.sass.regions import Flow, Regions
+from toolkit.sass.regions import Flow
 from toolkit.sass.requests import first_requests
+from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.translate import Translated
 
 WAIT = ": blocks wait for others"  # why all of them are executed
+# Products of warpgroups, which are waited for by number, and barriers in shared memory.
+PRODUCTS_AND_BARRIERS = {"SYNCS", "WARPGROUP", "HGMMA", "IGMMA", "QGMMA", "BGMMA"}
 # Blocks that may take work from a queue have work of their own if each has at least this fraction
 # of the average lifetime.
 LEAST_OF_OWN = 0.25
-
-# Function that executes ranges of blocks. It follows the values of blocks if regions are given.
-Execute = Callable[[Sequence[range], Regions | None], list[Run]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,11 @@ class RecordedCounts(LaunchCounts):
         if self.assumed is not None:
             return "are assumed to be like those of the executed blocks"
         if self.observed is not None:
-            return "follow from those of the executed blocks"
+            _, known = self.observed.visits or (None, self.observed.blocks)
+            those = "follow from those of the executed blocks"
+            if known == self.observed.blocks:
+                return those
+            return f"{those}, for the first {known:,} blocks, whose second half stands for the rest"
         accesses = self._accesses
         spread = accesses.spread if accesses else 0
         return f"were recorded (one of {1 << spread})" if spread else "were recorded"
@@ -132,16 +136,24 @@ class RecordedCounts(LaunchCounts):
         lifetimes = self.lifetimes if differing is None else differing
         starts = schedule.start if schedule else None
         if self.observed is not None and self.observed.accesses is not None:
-            visits = self.observed.visits()
-            if visits is None:
+            found = self.observed.visits
+            if found is None:
                 return "too many lines are accessed, by too many groups of blocks"
-            moments = self.observed.accesses.moments
-            return L2Requests(
-                below=self.observed.accesses.below,
-                lifetimes=lifetimes,
-                in_time=partial(visits_in_time, visits, moments, lifetimes=differing),
-                starts=starts,
-            )
+            every, known = found
+            moments, below = self.observed.accesses.moments, self.observed.accesses.below
+
+            def of_first(blocks: int) -> L2Requests:
+                visits = every if blocks == known else every[every["block"] < blocks]
+                return L2Requests(
+                    below=below,
+                    lifetimes=lifetimes[:blocks],
+                    in_time=partial(visits_in_time, visits, moments, lifetimes=differing),
+                    starts=None if starts is None else starts[:blocks],
+                )
+
+            is_whole = known == len(lifetimes)
+            of_half = None if is_whole else of_first(known // 2)
+            return replace(of_first(known), of_half=of_half)
         return self._recorded.asked(schedule)
 
     @property
@@ -179,13 +191,15 @@ class RecordedCounts(LaunchCounts):
         if self.observed is not None:
             stand_in = self.observed.stand_in[list(replay.blocks)]
             replay = replace(replay, blocks=tuple(stand_in.tolist()))
+        alone = not bound.blocks_meet and bound.cluster_blocks == 1
+        if self.work is not None and alone:
+            work = self.work[list(replay.blocks)]
+            if is_too_long(work):
+                launch = partial(self._side_by_side, translated.kernel, residence)
+                windows = 1 if _follows_up(translated.kernel) else WINDOWS
+                return windows_of(launch, replay.blocks, work, windows)
         try:
             streams = _streams(bound, replay.blocks, self.again)
-        except UnavailableError:
-            if bound.blocks_meet or self.work is None or bound.cluster_blocks > 1:
-                raise
-            launch = partial(self._side_by_side, translated.kernel, residence)
-            return first_steps_of(launch, replay.blocks, self.work[list(replay.blocks)])
         except FaultError as error:
             where = describe(error.fault, translated, bound)
             raise UnavailableError(
@@ -216,6 +230,19 @@ class RecordedCounts(LaunchCounts):
 
     def unchecked(self, blocks: int) -> Iterator[str]:
         yield from unchecked_blocks(blocks - self.blocks)
+
+
+def _follows_up(kernel: Kernel) -> bool:
+    """True if instructions wait for earlier ones by number, so that a stream begins at the start.
+
+    These are groups of copies, barriers in shared memory, and polls.
+    """
+    facts = schedule_facts(kernel)
+    return (
+        facts.copies != "loads"
+        or facts.waits
+        or any(one.opcode in PRODUCTS_AND_BARRIERS for one in kernel.instructions)
+    )
 
 
 def _operations(
@@ -317,17 +344,21 @@ def counted_blocks(
     selection: BlockSelection,
     execute: Execute,
     execute_few: Execute,
+    execute_soon: Callable[[], list[Run] | None],
     announce: Callable[[], None],
 ) -> RecordedCounts:
     """Counts of a launch, from the selected blocks.
 
-    `execute` runs all blocks as one range, `execute_few` runs single blocks. `announce` is called
-    before all blocks are executed.
+    `execute` runs all blocks as one range, `execute_few` runs single blocks. `execute_soon` runs
+    all blocks unless they execute much. `announce` is called before all blocks are executed.
     """
-    everything, why = bound.geometry.blocks, ""
+    everything, why, runs = bound.geometry.blocks, "", None
     if selection.blocks == "representative":
+        if everything < LEAST_BLOCKS:
+            runs = execute_soon()
         try:
-            return _observed(bound, selection, execute_few)
+            if runs is None:
+                return _observed(bound, selection, execute_few)
         except NoPlanError as reason:
             why = str(reason)
             bound.restore()
@@ -335,8 +366,9 @@ def counted_blocks(
         if not selection.waits:
             return _counts_of_some(bound, selection, execute_few, selection.blocks)
         why = WAIT
-    announce()
-    runs = execute([range(everything)], None)
+    if runs is None:
+        announce()
+        runs = execute([range(everything)], None, None)
     basis = f"{of_blocks(everything, everything)} executed{why}"
     found = RecordedCounts(
         counts=runs[0].counts,
@@ -362,16 +394,18 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         Observable(
             grid=bound.geometry.grid,
             flow=selection.flow,
-            run=lambda chosen, followed: execute(one_by_one(chosen), followed),
+            run=lambda chosen, followed: execute(one_by_one(chosen), followed, None),
+            run_at_most=lambda chosen, followed, most: execute(one_by_one(chosen), followed, most),
             metrics=selection.metrics,
             functions=selection.functions,
             seed=selection.seed,
             is_short=partial(_is_short, selection),
+            limit_s=selection.limit_s,
             # a block that finds all others done may do more than they
             always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
         )
     )
-    if not found.is_sufficient and _is_short(selection):
+    if not found.is_sufficient and not found.is_in_part and _is_short(selection):
         raise NoPlanError(found.lost)
     assumed = None
     if found.accesses is None:
@@ -426,7 +460,7 @@ def _counts_of_some(
     known = sorted({b for one in regions(bound.geometry.grid) for b in one.members})[: most // 2]
     drawn = drawn_blocks(known, everything, most - len(known), selection.seed)
     chosen = sorted([*known, *drawn])
-    runs = execute(one_by_one(chosen), None)
+    runs = execute(one_by_one(chosen), None, None)
     counts = dict(zip(chosen, (run.counts for run in runs), strict=True))
     of_known, of_drawn = ([counts[b] for b in blocks] for blocks in (known, drawn))
     may_differ = np.ones(len(of_drawn[0]), dtype=COUNT)

@@ -20,7 +20,7 @@ from analysis.traffic.groups import ENTRY, BlockClass
 from analysis.traffic.pieces import READ
 from toolkit.execution.accesses import steps_of_all_work
 from toolkit.execution.distinct import distinct, distinct_records
-from toolkit.execution.executed import Executed, ExecutedBlock, NoPlanError
+from toolkit.execution.executed import LOST, Executed, ExecutedBlock, NoPlanError
 from toolkit.execution.proof import Proof, far_apart, index_of
 from toolkit.execution.sampling import drawn_blocks
 from toolkit.sass.accesses import Below
@@ -55,11 +55,14 @@ def class_accesses(
 
     Executes further blocks, some of them drawn at random. A class whose accesses do not shift
     evenly is divided, unless accesses may differ for another reason (`is_open`), such as a
-    dependence on data. Raises NoPlanError if a class cannot be divided further.
+    dependence on data. Raises NoPlanError if a class cannot be divided further, or if blocks make
+    too many accesses.
     """
     asked, classes = Below(read=0, written_by_warps=0), list[BlockClass]()
     class_of = np.zeros(executed.blocks, dtype=np.uint32)
     executed.execute(drawn_blocks((), executed.blocks, DRAWN_FOR_ACCESSES, seed))
+    if executed.spread:
+        raise NoPlanError(LOST)
     for number in range(len(proof.leaders)):
         pending = [np.flatnonzero(proof.class_of == number)]
         while pending:

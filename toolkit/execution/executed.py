@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from toolkit.execution.distinct import order_of
 from toolkit.execution.proof import RunBlocks
 from toolkit.execution.representatives import Grid
-from toolkit.sass.accesses import Below
+from toolkit.sass.accesses import Below, is_recorded
 from toolkit.sass.machine import Run
 
 # Largest fraction of all blocks that a plan executes. If it needs more, all blocks are executed.
@@ -21,6 +22,7 @@ MOST_PART = 0.25
 MOST_EXECUTED = 1024  # blocks that a plan executes, at most
 MOST_SECTORS = 1 << 25  # sectors that these blocks access, at most: 0.5 GB
 
+SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
 LOST = ": its blocks make too many accesses"
 
 
@@ -33,6 +35,7 @@ class ExecutedBlock:
     """One executed block, with one entry per accessed sector, ordered by warp and step."""
 
     run: Run
+    spread: int  # accesses to one of 2^spread lines are known
     sectors: NDArray[np.int64]  # number of the sector
     rows: NDArray[Any]  # step, warp and kind of the access
     below: Below  # requests to L2
@@ -49,7 +52,8 @@ class Executed:
     grid: Grid
     run: RunBlocks  # executes further blocks
     samples: dict[int, ExecutedBlock] = field(default_factory=dict)  # by linear index
-    _sectors: int = 0  # number of all their accessed sectors
+    spread: int = 0  # accesses to one of 2^spread lines are kept: more than 0 if there are too many
+    _sectors: int = 0  # number of all accessed sectors that are kept
 
     @property
     def blocks(self) -> int:
@@ -62,21 +66,31 @@ class Executed:
         return min(MOST_EXECUTED, int(MOST_PART * self.blocks)) - len(self.samples)
 
     def execute(self, blocks: Sequence[int]) -> None:
-        """Execute those of `blocks` that were not executed before.
-
-        Raises NoPlanError if the executed blocks make too many accesses.
-        """
+        """Execute those of `blocks` that were not executed before."""
         new = sorted(set(blocks) - self.samples.keys())
         for block, run in zip(new, self.run(new, None) if new else (), strict=True):
             self.keep(block, run)
 
     def keep(self, block: int, run: Run) -> None:
-        if run.accesses is None or run.accesses.spread:
+        """Keep what a block did. Raises NoPlanError if its accesses are lost."""
+        if run.accesses is None:
             raise NoPlanError(LOST)
-        self.samples[block] = made = _sample(run)
+        self.spread = max(self.spread, run.accesses.spread)
+        self.samples[block] = made = _thinned(_sample(run), self.spread)
         self._sectors += len(made.sectors)
-        if self._sectors > MOST_SECTORS:
-            raise NoPlanError(LOST)
+        while self._sectors > MOST_SECTORS:
+            self.spread += 1
+            self.samples = {b: _thinned(one, self.spread) for b, one in self.samples.items()}
+            self._sectors = sum(len(one.sectors) for one in self.samples.values())
+
+
+def _thinned(sample: ExecutedBlock, spread: int) -> ExecutedBlock:
+    """The accesses of a block to one of 2^spread lines."""
+    if sample.spread >= spread:
+        return sample
+    kept = is_recorded((sample.sectors // SECTORS_OF_LINE).astype(np.uint64), spread)
+    sectors, rows = sample.sectors[kept], sample.rows[kept]
+    return replace(sample, spread=spread, sectors=sectors, rows=rows)
 
 
 def _sample(run: Run) -> ExecutedBlock:
@@ -91,6 +105,7 @@ def _sample(run: Run) -> ExecutedBlock:
         ordered[name] = one[order]
     return ExecutedBlock(
         run=replace(run, accesses=None),
+        spread=run.accesses.spread,
         sectors=sectors[order],
         rows=ordered,
         below=run.accesses.below,

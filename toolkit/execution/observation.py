@@ -6,12 +6,17 @@ order, and each address shifts evenly with the index of the block. The classes a
 a way that the proof cannot follow. Counts that may differ within a class are estimated from blocks
 drawn at random (`toolkit.execution.sampling`). If the estimates are too uncertain, all blocks are
 executed, unless that takes too long.
+
+Blocks that execute very much are not followed: as many of them are executed as there is time for,
+one from each of equal parts of the launch, and all counters are estimates.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -20,8 +25,12 @@ from numpy.typing import NDArray
 
 from analysis.traffic.groups import grouped
 from reports import text
-from toolkit.execution.class_accesses import ClassAccesses, class_accesses
-from toolkit.execution.executed import Executed, ExecutedBlock, NoPlanError
+from toolkit.execution.class_accesses import (
+    DRAWN_FOR_ACCESSES,
+    ClassAccesses,
+    class_accesses,
+)
+from toolkit.execution.executed import MOST_SECTORS, Executed, ExecutedBlock, NoPlanError
 from toolkit.execution.proof import Proof, Prover, RunBlocks, TooManyClassesError
 from toolkit.execution.representatives import Grid, extrapolated, regions
 from toolkit.execution.sampling import (
@@ -29,14 +38,15 @@ from toolkit.execution.sampling import (
     Estimates,
     Metrics,
     drawn_blocks,
+    drawn_from_parts,
     estimated_counts,
     estimates,
     further_draws,
     nearest_drawn,
 )
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.machine import Run
-from toolkit.sass.regions import Flow
+from toolkit.sass.machine import LIMIT, FaultError, Run
+from toolkit.sass.regions import Flow, Regions
 
 LEAST_BLOCKS = 256  # a launch with fewer blocks is executed completely
 # Blocks drawn at random. If all of them agree, at most 2% of all blocks differ (95% confidence).
@@ -46,12 +56,22 @@ DRAWN_FOR_SLOW_PATHS = 32
 # Warp instructions of further random blocks, where those do not suffice: two seconds of two cores.
 MOST_FURTHER = 1 << 25
 MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two cores
+# Warp instructions of blocks that are followed: 30 s of a core. Those of blocks of one launch that
+# execute too much for that, of which FEWEST_LONG are executed at least: ten seconds of two cores.
+MOST_FOLLOWED = 1 << 27
+MOST_OF_LONG = 1 << 29
+MOST_OF_LONG_S = 12.0  # and fewer, if these blocks would take longer
+FEWEST_LONG = 4
 MOST_VISITS = 1 << 22  # visits of all blocks to groups of lines
+# If all blocks make too many visits, those of the first blocks stand for them, of at least as many:
+# the second half of them begins with what the first one leaves in L2.
+FEWEST_FIRST = 1 << 13
 
 GLOBAL_ACCESSES = {"LD", "LDG", "LDGSTS", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG"}
 
 MANY = ": they form too many classes"
 MISTAKEN = ": the counts of a block contradict the proof"
+LONG = ": they take too long to be followed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +89,14 @@ class Observed:
     estimates: Estimates | None  # counters that are not proved
     # functions whose slow paths are the only code that may differ between blocks; or empty
     slow_paths: Sequence[str]
+    is_in_part: bool = False  # blocks are so long that only some of them were executed
     # the executed blocks by their linear index, if the accesses of the others are unknown
     samples: Mapping[int, ExecutedBlock] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of the launch."""
+        return len(self.class_of)
 
     @property
     def runs(self) -> list[Run]:
@@ -99,10 +125,22 @@ class Observed:
         )
         return f"{some}; {found.seen(everything, where)}"
 
-    def visits(self) -> NDArray[Any] | None:
-        """Visits of all blocks to groups of lines, None if there are too many."""
+    @cached_property
+    def visits(self) -> tuple[NDArray[Any], int] | None:
+        """Visits of the first blocks to groups of lines, and how many these blocks are.
+
+        They are all blocks, or a part of them if all make too many visits: at least FEWEST_FIRST.
+        None if even this part makes too many.
+        """
         assert self.accesses is not None
-        return grouped(self.accesses.classes, self.accesses.class_of, self.grid, most=MOST_VISITS)
+        blocks, fewest = self.blocks, min(self.blocks, FEWEST_FIRST)
+        while blocks >= fewest:
+            some = self.accesses.class_of[:blocks]
+            found = grouped(self.accesses.classes, some, self.grid, most=MOST_VISITS)
+            if found is not None:
+                return found, blocks
+            blocks //= 2
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +150,14 @@ class Observable:
     grid: Grid
     flow: Flow
     run: RunBlocks  # executes blocks
+    # executes blocks as `run` does. Raises FaultError (LIMIT) if a worker executes more warp
+    # instructions than the last argument.
+    run_at_most: Callable[[Sequence[int], Regions | None, int], Sequence[Run]]
     metrics: Metrics  # computes counters from counts
     functions: Mapping[str, int]  # number of the first instruction of each function, by name
     seed: bytes  # determines the random blocks
     is_short: Callable[[], bool]  # true if all blocks can be executed instead
+    limit_s: float  # if a few blocks show that all take no longer, all are executed
     # blocks that are executed in any case, by their linear indices
     always: Sequence[int] = ()
 
@@ -125,9 +167,13 @@ def observed(launch: Observable) -> Observed:
 
     Raises NoPlanError if all blocks must be executed.
     """
-    if prod(launch.grid) < LEAST_BLOCKS:
-        raise NoPlanError("")
-    return _Observer(launch, Executed(grid=launch.grid, run=launch.run)).observed()
+    observer = _Observer(launch, Executed(grid=launch.grid, run=launch.run))
+    is_few = prod(launch.grid) < LEAST_BLOCKS
+    return observer.observed_in_part() if is_few else observer.observed()
+
+
+class _LongBlocksError(Exception):
+    """Error: blocks execute or access so much that they are not followed."""
 
 
 @dataclass
@@ -136,12 +182,15 @@ class _Observer:
 
     launch: Observable
     executed: Executed
+    followed: int = 0  # warp instructions of the blocks that were followed
 
     def observed(self) -> Observed:
         try:
             proof = self._prover().proof()
         except TooManyClassesError:
             return self._without_proof()
+        except _LongBlocksError:
+            return self.observed_in_part()
         for block, run in proof.runs.items():
             self.executed.keep(block, run)
         self.executed.execute(self.launch.always)
@@ -260,6 +309,40 @@ class _Observer:
         everything = np.ones(len(counts), dtype=COUNT)
         return self._found(class_of, np.zeros_like(counts), everything, known, drawn, [], None)
 
+    def observed_in_part(self) -> Observed:
+        """Estimates from blocks of all parts of the launch, as many as MOST_OF_LONG allows.
+
+        Raises NoPlanError if these are all blocks, or if all take no longer than `limit_s`.
+        """
+        executed = Executed(grid=self.launch.grid, run=self.launch.run)
+        self.executed = executed
+        if executed.blocks <= FEWEST_LONG:
+            raise NoPlanError("")
+        started = time.perf_counter()
+        drawn = self._from_parts(FEWEST_LONG)
+        taken_s = time.perf_counter() - started
+        if taken_s * executed.blocks / FEWEST_LONG <= self.launch.limit_s:
+            raise NoPlanError(LONG)
+        mean = np.mean([one.counts["executed"].sum() for one in executed.samples.values()])
+        further = int(min(MOST_OF_LONG / mean, FEWEST_LONG * MOST_OF_LONG_S / taken_s))
+        further -= FEWEST_LONG
+        if further >= FEWEST_LONG:
+            drawn += self._from_parts(min(further, executed.blocks // 2, DRAWN))
+        executed.execute(self.launch.always)
+        counts = executed.samples[drawn[0]].counts
+        class_of = np.zeros(executed.blocks, dtype=np.uint32)
+        everything = np.ones(len(counts), dtype=COUNT)
+        known = list(self.launch.always)
+        found = self._found(class_of, np.zeros_like(counts), everything, known, drawn, [], None)
+        return replace(found, is_in_part=True)
+
+    def _from_parts(self, count: int) -> list[int]:
+        """Execute a random block of each of `count` parts of the launch. Return the new ones."""
+        drawn = drawn_from_parts(self.executed.blocks, count, self.launch.seed)
+        new = [block for block in drawn if block not in self.executed.samples]
+        self.executed.execute(new)
+        return new
+
     def _found(
         self,
         class_of: NDArray[np.uint32],
@@ -335,7 +418,27 @@ class _Observer:
 
     def _prover(self) -> Prover:
         launch, executed = self.launch, self.executed
-        return Prover(grid=launch.grid, flow=launch.flow, run=launch.run, most=executed.room)
+        return Prover(grid=launch.grid, flow=launch.flow, run=self._follow, most=executed.room)
+
+    def _follow(self, blocks: Sequence[int], regions: Regions | None) -> Sequence[Run]:
+        """Run blocks with their values followed. Raises _LongBlocksError if that takes too long."""
+        try:
+            runs = self.launch.run_at_most(blocks, regions, MOST_FOLLOWED - self.followed)
+        except FaultError as error:
+            if error.fault.kind != LIMIT:
+                raise
+            raise _LongBlocksError from None
+        self.followed += sum(int(run.counts["executed"].sum()) for run in runs)
+        if self.followed >= MOST_FOLLOWED or any(_has_lost(run) for run in runs):
+            raise _LongBlocksError
+        return runs
+
+
+def _has_lost(run: Run) -> bool:
+    """True if a block makes so many accesses that those of a few blocks have no room."""
+    if run.accesses is None or run.accesses.spread:
+        return True
+    return run.accesses.below.read > MOST_SECTORS // DRAWN_FOR_ACCESSES
 
 
 def is_internal(function: str) -> bool:

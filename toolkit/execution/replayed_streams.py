@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import UnavailableError
 from analysis.sm import Streams
-from analysis.timing.samples import FirstSteps, Sample
+from analysis.timing.samples import Sample, Windows
 from toolkit.sass import machine
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.machine import FaultError, one_by_one, run_blocks
@@ -20,6 +20,8 @@ from toolkit.sass.streams import joined
 # times.
 MOST_STEPS = 1 << 23
 CUT_STEPS = 1 << 20  # of blocks that execute more, in all
+WINDOWS = 8  # of each of these blocks, in which its steps are recorded
+MOST_IN_TIME = 1 << 25  # instructions that these blocks execute for it: 5 s of a core
 
 
 def streams_of(
@@ -49,34 +51,43 @@ def streams_of(
     return streams
 
 
-def first_steps_of(
-    launch: Callable[[], BoundLaunch], blocks: Sequence[int], work: NDArray[Any]
+def is_too_long(work: NDArray[Any]) -> bool:
+    """True if blocks execute too much to be recorded. `work`: their instructions (core.WORK)."""
+    return bool(work["executed"].max() > MOST_STEPS)
+
+
+def windows_of(
+    launch: Callable[[], BoundLaunch], blocks: Sequence[int], work: NDArray[Any], windows: int
 ) -> Sample:
-    """The first CUT_STEPS steps of `blocks`, and half of them.
+    """About CUT_STEPS steps of `blocks`, in so many windows of each, and the first halves of these.
 
-    `launch` binds the launch so that the warps of a block go on side by side: warps that are
-    executed one after the other would be cut at different places. `work`: instructions of the
-    complete blocks (core.WORK). Raises as `streams_of` does.
+    Windows are spread evenly over the first MOST_IN_TIME instructions of the blocks; one is at the
+    beginning. `launch` binds the launch so that the warps of a block go on side by side: of warps
+    that are executed one after the other, windows would be at different times. `work`: instructions
+    of the complete blocks (core.WORK). Raises as `streams_of` does.
     """
-    found = [_cut_streams_of(launch, blocks, most) for most in (CUT_STEPS // 2, CUT_STEPS)]
-    return FirstSteps(
-        at={one.executed // len(one.first_step): one for one in found},
-        of=int(work["longest"].mean()),
-        counted=int(work["executed"].sum()),
-    )
-
-
-def _cut_streams_of(launch: Callable[[], BoundLaunch], blocks: Sequence[int], most: int) -> Streams:
-    most //= len(blocks)
-    runs = [
-        run_blocks(
-            replace(launch(), most_accesses=0, most_steps=most, cuts=True),
-            [range(block, block + 1)],
-            max_instructions=most,
-        )[0]
-        for block in blocks
-    ]
-    streams = joined([run.recorded for run in runs])
-    if streams is None:
+    window, runs = CUT_STEPS // len(blocks) // windows, []
+    for block, executed in zip(blocks, work["executed"].tolist(), strict=True):
+        length = min(executed, MOST_IN_TIME // len(blocks))
+        bound = replace(
+            launch(),
+            most_accesses=0,
+            most_steps=2 * window * windows,  # a window ends with the turn of a warp
+            cuts=True,
+            window=window,
+            period=max(window, length // windows),
+        )
+        most = length if windows > 1 else window
+        runs += run_blocks(bound, [range(block, block + 1)], max_instructions=most)
+    recorded = [run.recorded for run in runs]
+    early, every = joined(recorded, leaves_late=True), joined(recorded)
+    if early is None or every is None:
         raise UnavailableError("not enough memory for the streams of the blocks to replay")
-    return streams
+    counted, warps = int(work["executed"].sum()), len(every.first_step)
+    is_covered = windows > 1 and counted <= MOST_IN_TIME
+    return Windows(
+        at={one.executed // warps: one for one in (early, every)},
+        of=counted // warps if is_covered else int(work["longest"].mean()),
+        counted=counted,
+        windows=windows,
+    )

@@ -22,6 +22,9 @@ CONFIDENCE = 0.95
 # the mean of few values that are mostly equal is skewed: two standard errors cover it in only 93%
 # of cases.
 STANDARD_ERRORS = 2.4
+# The same of fewer draws: quantiles of Student's t distribution for 2, 3, ... draws, where they are
+# larger.
+STANDARD_ERRORS_OF_FEW = (12.71, 4.31, 3.19, 2.78, 2.58, 2.45)
 NARROW = 0.02  # relative half width of an interval, or share of blocks, that counts as negligible
 
 # Function that computes counters from the counts of the instructions with these numbers (None: of
@@ -76,6 +79,19 @@ def unseen_share(drawn: int) -> float:
     Source: (1 - share) ** drawn = 0.05.
     """
     return float(1 - (1 - CONFIDENCE) ** (1 / drawn)) if drawn else 1.0
+
+
+def half_width_in_errors(drawn: int) -> float:
+    """Half width of an interval of a mean of so many drawn values, in standard errors."""
+    few = STANDARD_ERRORS_OF_FEW
+    return few[drawn - 2] if 2 <= drawn < 2 + len(few) else STANDARD_ERRORS
+
+
+def drawn_from_parts(blocks: int, count: int, seed: bytes) -> list[int]:
+    """A block drawn at random from each of `count` equal parts of a launch, by linear index."""
+    generator = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
+    ends = np.arange(count + 1) * blocks // count
+    return [int(block) for block in generator.integers(ends[:-1], ends[1:])]
 
 
 def drawn_blocks(known: Sequence[int], blocks: int, count: int, seed: bytes) -> list[int]:
@@ -160,12 +176,12 @@ def estimates(
     values = _metrics_of(drawn, may_differ, rows, metrics, names)
     intervals = {}
     for name, of_blocks in zip(names, values.T, strict=True):
-        error = _standard_error(of_blocks, rest) * rest
+        error = half_width_in_errors(len(drawn)) * _standard_error(of_blocks, rest) * rest
         # the executed blocks alone: a lower bound
         least = float(total[name] - of_blocks.mean() * rest + of_blocks.sum())
         middle = float(total[name])
-        low = max(least, middle - STANDARD_ERRORS * error) if error else middle
-        intervals[name] = (low, middle + STANDARD_ERRORS * error)
+        low = max(least, middle - error) if error else middle
+        intervals[name] = (low, middle + error)
     _, which = np.unique(values, axis=0, return_inverse=True)
     alike = int(np.bincount(which.ravel()).max(initial=0)) if names else len(drawn)
     return Estimates(

@@ -21,7 +21,6 @@ from analysis.timing.predicted import Explanation
 from toolkit.execution.accesses import MOST_ACCESSES, MOST_ACCESSES_OF_WAITING
 from toolkit.execution.block_counts import (
     BlockSelection,
-    Execute,
     RecordedCounts,
     counted_blocks,
 )
@@ -34,7 +33,14 @@ from toolkit.execution.limits import check_blocks, check_buffers, check_limits, 
 from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import check_cooperative, most_resident, residence_of
 from toolkit.execution.tickets import with_tickets
-from toolkit.execution.wall_time import MOST_INSTRUCTIONS, WallTime, announcing, estimated_wall_time
+from toolkit.execution.wall_time import (
+    MOST_INSTRUCTIONS,
+    SOON,
+    Execute,
+    WallTime,
+    announcing,
+    estimated_wall_time,
+)
 from toolkit.launch.checks import (
     check_arguments,
     check_fits,
@@ -60,6 +66,7 @@ from toolkit.sass.core.binding import Fault
 from toolkit.sass.faults import describe, describe_passed, describe_unaccessed, describe_unwritten
 from toolkit.sass.machine import (
     DEADLOCK,
+    LIMIT,
     OUT_OF_BOUNDS,
     SPACES,
     FaultError,
@@ -240,8 +247,21 @@ class Simulator:
             selection,
             partial(self._followed, bound),
             self._few_followed(bound),
+            partial(self._soon, cubin.name, bound),
             partial(self._before_all, cubin.name, bound, selection.trial),
         )
+
+    def _soon(self, kernel: str, bound: BoundLaunch) -> list[Run] | None:
+        """Run of all blocks, None if a worker executes more than SOON warp instructions."""
+        check_buffers(kernel, bound)
+        most = min(SOON, self.max_instructions)
+        try:
+            return self._run(bound, [range(bound.geometry.blocks)], most)
+        except FaultError as error:
+            if error.fault.kind != LIMIT or most == self.max_instructions:
+                raise
+        bound.restore()
+        return None
 
     def _symbols(self, cubin: Kernel, bound: BoundLaunch) -> dict[str, NDArray[np.generic]]:
         """Content of the `__device__` variables after the launch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -57,6 +58,9 @@ class L2Requests:
     # function from start times and progress of blocks to their accesses
     in_time: Callable[[Floats, BlockProgress], Accesses]
     starts: Floats | None = None  # start time of each block, if blocks differ
+    # the same of half as many blocks, if these are not all blocks of the launch: the first ones.
+    # `below` is that of all blocks in any case
+    of_half: L2Requests | None = None
 
 
 def traffic_of(
@@ -71,10 +75,38 @@ def traffic_of(
     """Traffic of a launch below L1 on a device.
 
     `instructions`: counts of all blocks. `drift_per_wave`: fraction of a lifetime by which
-    co-resident blocks drift apart per wave.
+    co-resident blocks drift apart per wave. If only the first blocks are known, the others add as
+    much per block as the second half of these.
     """
+    of = partial(
+        _traffic_of_first,
+        geometry=geometry,
+        facts=facts,
+        instructions=instructions,
+        residence=residence,
+        drift_per_wave=drift_per_wave,
+    )
+    if asked.of_half is None:
+        return of(asked)
+    known, half = len(asked.lifetimes), len(asked.of_half.lifetimes)
+    return of(asked.of_half).line_to(of(asked), (geometry.blocks - half) / (known - half))
+
+
+def _traffic_of_first(
+    asked: L2Requests,
+    geometry: Geometry,
+    facts: ScheduleFacts,
+    instructions: Sequence[InstructionCounts],
+    residence: Residence,
+    drift_per_wave: float,
+) -> Traffic:
+    """Traffic of the blocks that are known, which are all blocks or the first ones."""
     device, per_sm = residence.device, residence.blocks_per_sm
-    blocks, threads = geometry.blocks, geometry.threads_per_block
+    blocks, threads = len(asked.lifetimes), geometry.threads_per_block
+    part = blocks / geometry.blocks
+    if part < 1:
+        instructions = [one.scaled(part) for one in instructions]
+    below = asked.below.times(part)
     copies, ahead, is_alone = facts.copies, facts.fetches_ahead, blocks <= device.sm_count
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
     executed = [one.executed for one in instructions]
@@ -89,7 +121,7 @@ def traffic_of(
     if drift_per_wave:
         begins, progress = drifted(begins, progress, asked.lifetimes, device, drift_per_wave)
     accesses = asked.in_time(begins, progress)
-    fetched = asked.below.read * (1 - shared_in_l1(blocks, device, per_sm, threads, copies))
+    fetched = below.read * (1 - shared_in_l1(blocks, device, per_sm, threads, copies))
     reads = ~accesses.is_write
     read_sectors = accesses.sectors[reads].sum()
     scale = np.where(reads, fetched / read_sectors if read_sectors else 1.0, 1.0)
@@ -112,8 +144,8 @@ def traffic_of(
         blocks_per_sm=per_sm,
         relative_times=relative_times(device, per_sm, copies, loop_bytes=loop_bytes(instructions)),
         written_sectors=merged_stores(
-            _sent(stores, asked.below.written_by_warps),
-            asked.below.written_by_warps,
+            _sent(stores, below.written_by_warps),
+            below.written_by_warps,
             bytes_written(accesses),
             bytes_per_lane=max((one.bytes_per_lane or WIDEST_BYTES for one in stores), default=4),
             is_alone=is_alone,

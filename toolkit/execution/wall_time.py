@@ -12,7 +12,8 @@ from toolkit.sass.regions import Regions
 
 # Trials: turns of the workers, and the limit of instructions of each worker. If one reaches its
 # limit, the next trial has fewer turns.
-TRIALS = ((32, 2 * 10**7), (4, 2 * 10**7), (1, 10**8))
+SOON = 2 * 10**7
+TRIALS = ((32, SOON), (4, SOON), (1, 10**8))
 TRIED_PART = 1 / 32  # largest fraction of all turns that a trial executes
 # A shorter trial measures the start of threads rather than blocks. It is repeated with MORE times
 # as many: of 13 million blocks, 64 took so little that all seemed to take 10 s, and took 150 s.
@@ -33,6 +34,7 @@ class WallTime:
     blocks: int
     seconds: float
     is_least: bool = False  # `seconds` is a lower bound: the blocks take an unknown time longer
+    is_of_some: bool = False  # the blocks stand for a launch, of which others are not executed
 
 
 def estimated_wall_time(
@@ -99,17 +101,19 @@ def estimated_wall_time(
     return WallTime(count, elapsed_s + each_s * rest, is_least=fault in (DEADLOCK, LIMIT))
 
 
-Runs = Callable[[Sequence[range], Regions | None], list[Run]]
+# Function that runs ranges of blocks, each worker at most so many warp instructions (None: as many
+# as the caller of `simulate` allows). It follows the values of blocks if regions are given.
+Execute = Callable[[Sequence[range], Regions | None, int | None], list[Run]]
 
 
 def announcing(
-    execute: Callable[[Sequence[range], Regions | None, int | None], list[Run]],
+    execute: Execute,
     bound: BoundLaunch,
     announce: Callable[[WallTime], None],
     workers: int,
     *,
     at_once: bool,
-) -> Runs:
+) -> Execute:
     """Function that runs ranges of blocks as `execute` does, and announces a long first call.
 
     The first turn of the workers is the trial. If it exceeds a limit of instructions, the time is
@@ -118,10 +122,10 @@ def announcing(
     """
     is_first = True
 
-    def run(blocks: Sequence[range], regions: Regions | None) -> list[Run]:
+    def run(blocks: Sequence[range], regions: Regions | None, most: int | None = None) -> list[Run]:
         nonlocal is_first
         if not is_first:
-            return execute(blocks, regions, None)
+            return execute(blocks, regions, most)
         is_first, started = False, time.perf_counter()
         try:
             ran = execute(blocks[:workers], regions, TRIALS[0][1])
@@ -129,11 +133,12 @@ def announcing(
             if error.fault.kind != LIMIT:
                 raise
             bound.restore()
-            announce(WallTime(len(blocks), time.perf_counter() - started, is_least=True))
-            return execute(blocks, regions, None)
+            least_s = time.perf_counter() - started
+            announce(WallTime(len(blocks), least_s, is_least=True, is_of_some=not at_once))
+            return execute(blocks, regions, most)
         if at_once:
             turns = len(blocks) / len(ran)
             announce(WallTime(len(blocks), turns * (time.perf_counter() - started)))
-        return ran + execute(blocks[workers:], regions, None) if blocks[workers:] else ran
+        return ran + execute(blocks[workers:], regions, most) if blocks[workers:] else ran
 
     return run

@@ -23,9 +23,11 @@ class Below:
     read: int
     written_by_warps: int
 
-    def times(self, blocks: int) -> Below:
-        """The sectors of `blocks` equal blocks."""
-        return Below(read=blocks * self.read, written_by_warps=blocks * self.written_by_warps)
+    def times(self, blocks: float) -> Below:
+        """The sectors of `blocks` equal blocks, or of a part of the blocks."""
+        return Below(
+            read=round(blocks * self.read), written_by_warps=round(blocks * self.written_by_warps)
+        )
 
     def __add__(self, other: Below) -> Below:
         return Below(
@@ -70,9 +72,15 @@ def recorded_accesses(handles: Sequence[int], most: int) -> RecordedAccesses | N
 
 def _thinned(rows: NDArray[Any], spread: int, most: int) -> tuple[NDArray[Any], int]:
     """At most `most` accesses to one of 2^spread lines, for the smallest such spread."""
-    sums = sum((rows["line"] >> np.uint64(shift) for shift in range(8, 64, 8)), rows["line"])
     while True:
-        chosen = sums & np.uint64((1 << spread) - 1) == 0  # as in trace.c
+        chosen = is_recorded(rows["line"], spread)
         if chosen.sum() <= most:
             return rows[chosen], spread
         spread += 1
+
+
+def is_recorded(lines: NDArray[np.uint64], spread: int) -> NDArray[np.bool_]:
+    """True for lines that the core notes if it notes one of 2^spread (trace.c)."""
+    sums = sum((lines >> np.uint64(shift) for shift in range(8, 64, 8)), lines)
+    chosen: NDArray[np.bool_] = sums & np.uint64((1 << spread) - 1) == 0
+    return chosen

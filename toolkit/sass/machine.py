@@ -394,7 +394,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 _OF_THE_BOUND_LAUNCH = (
     *("cluster", "local_bytes", "notes_requests", "notes_atomics", "most_steps", "most_accesses"),
     *("shared_base", "shared_bytes", "heap_bytes", "at_once", "registers", "checks_products"),
-    *("quantum", "gives_up", "leaves_bounds"),
+    *("quantum", "window", "period", "gives_up", "leaves_bounds"),
 )
 
 

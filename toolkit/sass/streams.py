@@ -14,6 +14,7 @@ from analysis.sm import STEP, Streams
 from toolkit.sass.core import binding as core
 
 THREADS = 2  # that copy
+MANY_SEGMENTS = 1 << 12  # where warps run side by side: they are joined warp by warp first
 UNDONE, UNDONE_LINE = 8, np.uint64(2**64 - 1)  # STEP_UNDONE, LINE_UNDONE of stream_format.h
 
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # steps, segments, lines
@@ -39,14 +40,19 @@ class Recorded:
         return steps, segments, np.zeros(0, dtype="u8") if lines is None else lines
 
 
-def joined(runs: Sequence[Sequence[Recorded]]) -> Streams | None:
-    """The streams of all blocks, run by run, by block and warp; None where some were lost."""
+def joined(runs: Sequence[Sequence[Recorded]], *, leaves_late: bool = False) -> Streams | None:
+    """The streams of all blocks, run by run, by block and warp; None where some were lost.
+
+    `leaves_late`: without the second half of each window (`BoundLaunch.window`).
+    """
     pieces = []
     for number, run in enumerate(runs):
         for worker in run:
             arrays = worker.arrays()
             if arrays is None:
                 return None
+            if leaves_late or len(arrays[1]) > MANY_SEGMENTS:
+                arrays = _by_warp(*arrays, leaves_late=leaves_late)
             pieces += [((number, *of), steps, lines) for of, steps, lines in _segments(*arrays)]
     pieces.sort(key=lambda piece: piece[0])  # stable: segments of a warp stay in order
     warps = list(dict.fromkeys(key for key, _, _ in pieces))
@@ -63,6 +69,40 @@ def joined(runs: Sequence[Sequence[Recorded]]) -> Streams | None:
         first_line=_starts(list(line_counts.values())),
         first_warp=np.array([*sorted(first_of_block.values()), len(warps)], dtype=np.int64),
     )
+
+
+def _by_warp(
+    steps: NDArray[Any], segments: NDArray[Any], lines: NDArray[Any], *, leaves_late: bool
+) -> Arrays:
+    """The same with one segment for each warp, in order of blocks and warps.
+
+    `leaves_late`: without segments in the second half of a window.
+    """
+    order = np.lexsort((segments["warp"], segments["block"]))  # stable
+    if leaves_late:
+        order = order[segments["is_late"][order] == 0]
+    step_counts = np.diff(segments["first"], append=np.uint64(len(steps)))[order].astype(np.int64)
+    line_counts = np.diff(segments["first_line"], append=np.uint64(len(lines)))[order]
+    line_counts = line_counts.astype(np.int64)
+    ordered = segments[order]
+    found = _gathered(steps.view(np.uint64), ordered["first"], step_counts).view(steps.dtype)
+    of_lines = _gathered(lines, ordered["first_line"], line_counts)
+    ordered["first"] = np.cumsum(step_counts) - step_counts
+    ordered["first_line"] = np.cumsum(line_counts) - line_counts
+    is_new = np.ones(len(ordered), dtype=np.bool_)
+    for name in ("block", "warp"):
+        is_new[1:] &= ordered[name][1:] == ordered[name][:-1]
+    is_new[1:] = ~is_new[1:]
+    return found, ordered[is_new], of_lines
+
+
+def _gathered(values: NDArray[Any], first: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[Any]:
+    """`counts` values from each of `first` on, one run after the other."""
+    before = np.cumsum(counts) - counts
+    found: NDArray[Any] = values[
+        np.repeat(first.astype(np.int64) - before, counts) + np.arange(counts.sum())
+    ]
+    return found
 
 
 def _segments(

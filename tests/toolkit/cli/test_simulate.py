@@ -63,6 +63,13 @@ def test_more_than_a_minute_is_announced_before_all_blocks(
     assert all(one.startswith(begin) for one, begin in zip(said, told, strict=True))
 
 
+def test_a_launch_of_long_blocks_says_that_few_of_them_are_executed(capsys):
+    with view.SimulationProgress("k.cu") as progress:
+        progress.announce(WallTime(4, 1.0, is_least=True, is_of_some=True))
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("blocks take long: a few are executed, and counters are estimates")
+
+
 @pytest.mark.parametrize(
     "steps",
     [

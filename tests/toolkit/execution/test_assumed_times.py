@@ -108,7 +108,7 @@ def test_a_launch_whose_accesses_depend_on_data_has_a_time_without_all_its_block
     assert few.predicted.time_s == pytest.approx(every.predicted.time_s, rel=0.1)
 
 
-def test_blocks_that_are_too_long_are_replayed_up_to_a_step(
+def test_blocks_that_are_too_long_are_replayed_in_windows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def found() -> Execution:
@@ -122,8 +122,8 @@ def test_blocks_that_are_too_long_are_replayed_up_to_a_step(
     cut = found().predicted
     assert whole is not None
     assert cut is not None
-    assert "with the first" not in whole.basis
-    steps = re.search(r" with the first ([\d,]+) and ([\d,]+) of ", cut.basis)
+    assert " windows" not in whole.basis
+    steps = re.search(r" with ([\d,]+) and ([\d,]+) of .* in 8 windows", cut.basis)
     assert steps is not None
     half, most = (int(number.replace(",", "")) for number in steps.groups())
     assert most == pytest.approx(2 * half, rel=0.02)

@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from toolkit.execution.observation import Observed
 from toolkit.execution.sampling import (
     Estimates,
     drawn_blocks,
+    drawn_from_parts,
     estimated_counts,
     estimates,
     further_draws,
+    half_width_in_errors,
     nearest_drawn,
     relative_half_width,
     unseen_share,
@@ -188,3 +191,18 @@ def test_what_cannot_differ_counts_in_full_at_the_lower_end():
     least, greatest = found.intervals["both"]
     assert least == 501  # 100 blocks of 5 sectors, and the instruction that was executed
     assert greatest > 520
+
+
+@pytest.mark.parametrize("drawn", [2, 3, 4, 5, 6, 7, 8, 149])
+def test_intervals_of_few_draws_are_those_of_student(drawn):
+    quantile = t.ppf(0.975, drawn - 1)
+    assert quantile <= half_width_in_errors(drawn) <= max(2.4, 1.005 * quantile)
+
+
+def test_one_block_of_each_part_is_drawn():
+    for seed in range(20):
+        found = drawn_from_parts(103, 5, bytes([seed]))
+        ends = [20, 41, 61, 82, 103]  # fifths of 103 blocks, rounded down
+        assert np.searchsorted(ends, found, "right").tolist() == [0, 1, 2, 3, 4]
+    assert found == drawn_from_parts(103, 5, bytes([19]))
+    assert found != drawn_from_parts(103, 5, bytes([18]))

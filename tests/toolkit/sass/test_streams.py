@@ -11,6 +11,7 @@ from tests.cubins import cubin_of, kernel_of
 from tests.toolkit.sass.bound import bound_to as bound_of
 from tests.toolkit.sass.one_by_one import one_by_one
 from toolkit.execution.replayed_streams import streams_of
+from toolkit.sass import streams as recorded_streams
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.timing_table import machine_code
 
@@ -297,3 +298,13 @@ def test_only_requests_and_constants_at_registers_have_words(arch):
     for kind in (Kind.CONSTANT, Kind.UNIFORM_CONSTANT):
         assert words[kinds == kind].all()
     assert (kinds == Kind.CONSTANT).any()
+
+
+def test_many_segments_are_joined_warp_by_warp(monkeypatch):
+    arguments = [np.zeros(256, np.float32), np.zeros(5 * 128, np.float32), np.int32(5)]
+    bound, *_ = bound_of(kernel_of(SOURCE, "phases"), arguments, blocks=2, threads=128)
+    (run,) = run_blocks(replace(bound, most_steps=MOST), [range(2)], workers=1)
+    plain = run.streams
+    monkeypatch.setattr(recorded_streams, "MANY_SEGMENTS", 0)
+    for name in ("steps", "lines", "first_step", "first_line", "first_warp"):
+        np.testing.assert_array_equal(getattr(run.streams, name), getattr(plain, name))

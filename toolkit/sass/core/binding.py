@@ -78,7 +78,7 @@ PACE = dtype_of(
 SCOREBOARDS = 6
 
 # Where a run of executed instructions (STEP) begins that one warp executed.
-SEGMENT = dtype_of("u8 block first first_line; u4 warp reserved")
+SEGMENT = dtype_of("u8 block first first_line; u4 warp is_late")
 
 # A number in global memory that blocks find as the blocks before them leave it: `first` plus `by`
 # for each of these.
@@ -113,7 +113,7 @@ class CoreLaunch(Structure):
         "u4 notes_requests follows at_once gives_up; p under region_ends region_writes work; "
         "u8 heap_base heap_bytes; p textures; "
         "u4 texture_count registers checks_products start_ticks; p paces; u8 quantum; "
-        "u4 leaves_bounds notes_atomics ticket_count unused; p tickets"
+        "u4 leaves_bounds notes_atomics ticket_count unused; p tickets; u8 window period"
     )
 
 

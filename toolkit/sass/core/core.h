@@ -187,6 +187,7 @@ typedef struct {
     u32 notes_atomics;     /* with notes_requests: also the first request of each atomic operation */
     u32 ticket_count, unused;
     const Ticket *tickets; /* where only some blocks are executed */
+    u64 window, period;    /* of each period of executed instructions a window is kept; 0: all are (in time only) */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -200,8 +201,8 @@ typedef struct {
 typedef struct Trace Trace;
 typedef struct Tally Tally;
 
-/* Steps that one warp executed in a row, from `first` on, with their lines. */
-typedef struct { u64 block, first, first_line; u32 warp, reserved; } Segment;
+/* Steps that one warp executed in a row, from `first` on, with their lines. `is_late`: in the second half of a window. */
+typedef struct { u64 block, first, first_line; u32 warp, is_late; } Segment;
 
 typedef struct Stream Stream;
 typedef struct Straight Straight;
@@ -334,7 +335,8 @@ struct Worker {
     u32 slots, cluster_size, warp_count;
     u32 running;           /* clusters */
     u32 pc;                /* index of the instruction in hand */
-    i64 budget;            /* warp instructions left */
+    i64 budget, granted;   /* warp instructions left, and at the beginning */
+    u32 is_late;           /* what is kept is of the second half of a window */
     u64 started;           /* blocks, since none ran */
     u64 finished;          /* blocks that somebody keeps; the host reads it meanwhile */
     u64 changes;           /* of memory, of barriers, of who lives: what one who asks again may see */

@@ -52,7 +52,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
     if (!ZEROS(c, 1)) return NULL;
     c->launch = launch;
     c->count = c->counts = counts;
-    c->budget = budget;
+    c->budget = c->granted = budget;
     c->warp_count = warps;
     c->cluster_size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
     int is_whole =

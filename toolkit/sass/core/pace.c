@@ -5,7 +5,8 @@
 #include "lanes.h"
 #include "memory.h"
 
-/* All warps that wait in vain for so many ticks wait forever. */
+/* All warps that wait in vain for so many ticks wait forever. Long blocks that are executed for windows compute for
+ * longer, and end with their instructions. */
 static const u64 MOST_IDLE = 1ull << 26;
 
 /* Quanta that a warp may be ahead of the others. Their registers do not fit in a cache: a long turn reads its own once. */
@@ -82,5 +83,5 @@ int pass_time(Worker *c) {
         c->watch.changes = c->changes;
         c->idle_since = c->now;
     }
-    return c->now - c->idle_since < MOST_IDLE;
+    return c->launch->period || c->now - c->idle_since < MOST_IDLE;
 }

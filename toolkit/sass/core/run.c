@@ -23,6 +23,15 @@ static void prefetch_registers(const Launch *launch, const Warp *w) {
     for (size_t r = 0; r < (size_t)launch->slots * LANES; r += CACHE_LINE / sizeof *w->v) __builtin_prefetch(w->v + r);
 }
 
+/* Keep what follows if the instructions that were executed so far end in a window. */
+static void open_window(Worker *c) {
+    const Launch *launch = c->launch;
+    if (!launch->period || !c->block->keeper) return;
+    const u64 at = (u64)(c->granted - c->budget) % launch->period;
+    c->is_late = 2 * at >= launch->window;
+    c->stream = at < launch->window ? c->block->keeper->own_stream : NULL;
+}
+
 /* Run a warp until all its groups wait or have left, or a slice is over. A warp with several groups
  * goes on for another slice, in which most of them meet, and then up to a branch backward, as every
  * loop has one in which lanes wait for others. */
@@ -33,6 +42,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched, const i
     int is_at_loop = 0;
     w->yielded = w->ends_slice = 0;
     if (!w->groups) return;
+    if (is_in_time) open_window(c);
     if (c->stream) stream_warp(c, w);
     if (is_in_time) prefetch_registers(launch, w);
     while (w->groups && !c->fault.kind) {
@@ -43,7 +53,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched, const i
         const int is_later = is_in_time && !issues_now(c, w, current(w)->pc);
         const int may_end = w->groups == 1 || (left < -slice && (is_at_loop || left < -2 * slice));
         if ((left-- <= 0 && may_end) || w->ends_slice || is_later) {
-            c->budget -= slice - left;
+            c->budget -= slice - left - (launch->period != 0); /* windows need what was executed: not this instruction */
             if (launch->cancel) stop(c, CANCELLED);
             if (c->budget < 0) stop(c, LIMIT);
             give_way(c, w);

@@ -25,7 +25,8 @@ void stream_warp(Worker *c, const Warp *w) {
     GROW(s, segments, segment_room, s->segment_count + 1);
     if (s->lost) return;
     s->segments[s->segment_count++] =
-        (Segment){.block = c->block->index, .warp = w->index, .first = s->count, .first_line = s->line_count};
+        (Segment){.block = c->block->index, .warp = w->index, .is_late = c->is_late, .first = s->count,
+                  .first_line = s->line_count};
 }
 
 /* n instructions that follow each other and ask nothing of memory. */
