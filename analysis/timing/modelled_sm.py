@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.access import WAVEFRONT_BYTES
 from analysis.coalescing import SECTOR_BYTES
+from analysis.device_table import MIB
 from analysis.devices import Device
 from analysis.hardware.sm_constants import SmConstants
 from analysis.l2_state import L2State
@@ -39,6 +40,16 @@ LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
 # 32 at random places of 512 MiB take 60.6 ps, of which reading the pair takes the time of
 # `dram_pair_bytes` (stg_4_of_32_bytes_at_random_512_mib).
 WRITTEN_PAIR_BYTES = 157
+# The L2 whose rate `l2_bytes_per_clock` is, that of an H100. A slice of an H200 is as fast, and there
+# are more of them: all SMs copy 35.7 bytes per clock each (cluster_1_alone_48_all_sms).
+MEASURED_CAPABILITY, MEASURED_L2_BYTES = (9, 0), 50 * MIB
+# Of the copies past L1 that take less than this of each line: the fraction of the fetches that meet
+# those of other SMs on their way, relative to other copies. 0.2 to 0.5 in six launches on an H200
+# (docs/decisions/0195).
+PART_OF_LINE_BYTES = 64
+PARTS_IN_STEP = 0.35
+ALL_SECTORS = np.uint64(15)  # of a line in a stream, a bit each
+SECTORS_OF_MASK = np.array([mask.bit_count() for mask in range(16)])
 # Products of 8x8x4 doubles that take as long as one of them: measured on an H100.
 DOUBLES_AT_ONCE = 2
 
@@ -71,6 +82,37 @@ class ModelledSm:
     def resident(self) -> int:
         """Number of resident blocks."""
         return min(self.work.blocks_per_sm, self.blocks)
+
+    @property
+    def l2_size(self) -> float:
+        """The number of slices of L2, relative to the L2 whose rate is a constant."""
+        if self.device.compute_capability != MEASURED_CAPABILITY:
+            return 1.0
+        return self.device.l2_bytes / MEASURED_L2_BYTES
+
+    @cached_property
+    def merged_share(self) -> float:
+        """Sectors that L2 sends, relative to those that SMs receive.
+
+        Copies of small parts of lines seldom meet those of other SMs on their way.
+        """
+        share = self.work.merged_share
+        if self.work.copies_past_l1 and self._bytes_of_copied_lines < PART_OF_LINE_BYTES:
+            return 1 - PARTS_IN_STEP * (1 - share)
+        return share
+
+    @property
+    def _bytes_of_copied_lines(self) -> float:
+        """Bytes that a copy past L1 takes of each of its lines, on average."""
+        copies = [one for one in self.work.instructions if one.action == "copy" and one.sectors]
+        if not copies:
+            return LINE_BYTES
+        streams = self.work.sample.replayed[-1]
+        kinds = self.work.code["kind"][streams.steps["pc"]]
+        lines = streams.steps["lines"]
+        sectors = streams.lines[np.repeat(kinds == Kind.COPY, lines)] & ALL_SECTORS
+        used = sum(one.ideal for one in copies) / sum(one.sectors for one in copies)
+        return SECTOR_BYTES * used * float(SECTORS_OF_MASK[sectors].mean())
 
     @cached_property
     def numbers_of_blocks(self) -> tuple[int, ...]:
@@ -127,6 +169,8 @@ class ModelledSm:
             "write_bytes_per_clock": written,
             "lookup_clocks": c.lookup_clocks / crowd,
         }
+        if work.copies_past_l1:
+            numbers["l2_line_bytes"] *= self.l2_size
         return Machine(
             **numbers,
             slots=self.resident,
@@ -229,8 +273,11 @@ def l2_bytes_per_clock(sm: ModelledSm) -> float:
     A fetch that serves several SMs takes the time of one at L2, but crosses to each of them.
     """
     c = sm.constants
-    merged = min(c.merged_l2_bytes_per_clock, c.l2_bytes_per_clock / sm.work.merged_share)
-    return max(c.l2_bytes_per_clock, merged)
+    alone = c.l2_bytes_per_clock
+    if sm.work.copies_past_l1:  # L2 keeps its clock where that of the SMs falls
+        alone *= sm.l2_size * sm.device.boost_clock_hz / sm.clock_hz
+    merged = min(c.merged_l2_bytes_per_clock, alone / sm.merged_share)
+    return max(alone, merged)
 
 
 def _dram_work(sm: ModelledSm) -> float:

@@ -91,6 +91,7 @@ class Work:
     weight: float = 1.0
     #: sectors that L2 sends, relative to those that SMs receive: one may go to several SMs of a GPC
     merged_share: float = 1.0
+    copies_past_l1: bool = False  #: tiles reach shared memory by copies that pass L1 by
     #: shares of the repeated reads that come soon after the first one (`Traffic.soon_shares`)
     soon_shares: tuple[float, ...] = ()
     #: fraction of the stored sectors that L1 sends to L2 after merging adjacent stores

@@ -189,6 +189,9 @@ HELD_BY_CONFLICTS = 0.8, 60_000.0
 # blocks.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 1850.0)}
 AHEAD_WITHOUT_NEIGHBOUR = 0.8, 4500.0  # the occupancy is one block per SM
+# Copies past L1 of launches whose SMs run several blocks at a time, and others after them: 0.1 to
+# 0.5 in 12 launches on an H200 (docs/decisions/0195).
+PAST_L1_IN_SEVERAL_WAVES = 0.35
 
 
 def in_step(
@@ -199,15 +202,20 @@ def in_step(
     blocks_per_sm: int,
     copies: Copies = "loads",
     conflicts: bool = False,
+    past_l1: bool = False,
+    waves: float = 1.0,
 ) -> float:
     """Fraction of the fetches issued together that still coincide, for blocks of `steps` steps.
 
     `is_alone`: no SM gets a second block, although `blocks_per_sm` fit. `conflicts`: stores to
-    shared memory have bank conflicts.
+    shared memory have bank conflicts. `past_l1`: all copies pass L1 by. `waves`: blocks of the
+    launch, relative to those that are resident at a time.
     """
     share, within = AHEAD.get(copies, LOADS)
     if copies != "loads" and blocks_per_sm == 1:
         share, within = AHEAD_WITHOUT_NEIGHBOUR
+    elif past_l1 and waves > 1:
+        share = PAST_L1_IN_SEVERAL_WAVES
     elif copies == "loads" and conflicts and not is_alone:
         share, within = HELD_BY_CONFLICTS
     if is_alone:

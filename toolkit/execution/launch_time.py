@@ -348,6 +348,7 @@ def work_of(
         dram_fill_bytes=traffic.dram_fill_bytes,
         weight=weight,
         merged_share=traffic.merged_share,
+        copies_past_l1=schedule_facts(kernel).past_l1,
         soon_shares=traffic.soon_shares,
         sent_share=sent / stored if sent else 1.0,
         exchanged=replay.exchanged,

@@ -121,7 +121,8 @@ def _traffic_of_first(
     if drift_per_wave:
         begins, progress = drifted(begins, progress, asked.lifetimes, device, drift_per_wave)
     accesses = asked.in_time(begins, progress)
-    fetched = below.read * (1 - shared_in_l1(blocks, device, per_sm, threads, copies))
+    shared = 0.0 if facts.past_l1 else shared_in_l1(blocks, device, per_sm, threads, copies)
+    fetched = below.read * (1 - shared)
     reads = ~accesses.is_write
     read_sectors = accesses.sectors[reads].sum()
     scale = np.where(reads, fetched / read_sectors if read_sectors else 1.0, 1.0)
@@ -133,6 +134,8 @@ def _traffic_of_first(
         blocks_per_sm=per_sm,
         copies=copies,
         conflicts=copies == "loads" and conflicts > 0,
+        past_l1=facts.past_l1,
+        waves=blocks / (device.sm_count * per_sm),
     )
     stored = sum(one.threads * (one.bytes_per_lane or WIDEST_BYTES) for one in stores)
     return traffic(

@@ -72,8 +72,10 @@ extern "C" __global__ __cluster_dims__(CLUSTER) __launch_bounds__(32) void clust
             if (k >= FLIGHT) {
                 await(barrier, parity);
                 if (k < steps) expect(barrier);
-                for (unsigned r = 0; r < (IS_SPLIT ? CLUSTER : 1); ++r) arrive_at(shared_address(empty + slot), r);
-                if (is_source) await(shared_address(empty + slot), parity);
+                if (COMMON) {  // else nothing keeps blocks of a cluster in step
+                    for (unsigned r = 0; r < (IS_SPLIT ? CLUSTER : 1); ++r) arrive_at(shared_address(empty + slot), r);
+                    if (is_source) await(shared_address(empty + slot), parity);
+                }
             }
             if (k >= steps) continue;
             const unsigned to = shared_address(room) + slot * PIECE;

@@ -1,4 +1,4 @@
-// Copies past L1 to rows of shared memory: 16 bytes a lane, rows of ROW bytes that are 2,048 apart in memory. They are
+// Copies past L1 (CACHE: "cg") or by L1 ("ca") to rows of shared memory: 16 bytes a lane, rows of ROW bytes that are 2,048 apart in memory. They are
 // stored SHARED_PITCH apart, SHIFT bytes from the start, and with SWIZZLE the pieces of 16 bytes of a row trade places.
 // A lane copies LANE_BYTES of a row by copies that follow each other, so that a copy of the warp takes 16 of each of them.
 enum { COPIES = 8, PITCH = 2048, ROWS = COPIES * 512 / ROW, OF_LANE = LANE_BYTES / 16 };
@@ -22,7 +22,7 @@ extern "C" __global__ __launch_bounds__(256) void copies(long long* noted, char*
     for (int round = 0; round < rounds; ++round) {
 #pragma unroll
         for (int j = 0; j < COPIES; ++j)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to[j]), "l"(from[j] + round % TURNS * ROW) : "memory");
+            asm volatile("cp.async." CACHE ".shared.global [%0], [%1], 16;" ::"r"(to[j]), "l"(from[j] + round % TURNS * ROW) : "memory");
         asm volatile("cp.async.commit_group;\ncp.async.wait_group 3;" ::: "memory");
     }
     const long long stop = clock64();

@@ -22,7 +22,10 @@ REPEATS = 3
 THREADS = WARP_SIZE * WARPS
 # macros of the other kernel of the file
 UNUSED_WORDS = {"GAP": 4, "SHARED_GAP": 4}
-UNUSED_ROWS = {"ROW": 64, "SHARED_PITCH": 64, "SHIFT": 0, "SWIZZLE": 0, "LANE_BYTES": 16}
+UNUSED_ROWS = {
+    **{"ROW": 64, "SHARED_PITCH": 64, "SHIFT": 0, "SWIZZLE": 0, "LANE_BYTES": 16},
+    "CACHE": '"cg"',
+}
 
 
 def _copy(
@@ -33,13 +36,14 @@ def _copy(
     swizzle: int = 0,
     lane: int = 16,
     on: str = ONE_SM,
+    cache: str = "cg",
+    turns: int = TURNS,
 ) -> Median:
     """Clocks of an SM per copy of a warp. `lane`: bytes of a row that a lane copies."""
     pitch, rows = row + pad, COPIES * 512 // row
     layout = {"ROW": row, "SHARED_PITCH": pitch, "SHIFT": shift, "SWIZZLE": swizzle}
-    kernel = bench.kernel(
-        SOURCE, "copies", "", **layout, LANE_BYTES=lane, TURNS=TURNS, **UNUSED_WORDS
-    )
+    how = {"LANE_BYTES": lane, "TURNS": turns, "CACHE": f'"{cache}"'}
+    kernel = bench.kernel(SOURCE, "copies", "", **layout, **how, **UNUSED_WORDS)
     memory = bench.shared(Memory).zero(bench.blocks(on) * WARPS * rows * PITCH)
     dynamic = WARPS * (rows * pitch + 128)
     return _clocks(bench, kernel, memory, Geometry.of(bench.blocks(on), THREADS, dynamic))
@@ -114,6 +118,15 @@ BENCHMARKS = (
         lane=(32, 64, 128),
         pad=(0, 16),
         on=WHERE,
+    ),
+    *each(
+        "copy_rows_of_{row}_by_l1_{turns}_turns_cycles",
+        UNIT,
+        "cp.async.ca of 16 bytes a lane; the rows come again after {turns} rounds of 32 KiB",
+        _copy,
+        row=(64, 128),
+        cache=("ca",),
+        turns=(1, 16),
     ),
     *each(
         "copy_words_{gap}_apart_to_words_{shared_gap}_apart_{turns}_kib_cycles",

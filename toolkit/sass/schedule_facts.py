@@ -29,13 +29,14 @@ ADDITIONS = {"FADD", "DADD", "HADD2", "FADD2"}
 class ScheduleFacts:
     """Copies of tiles to shared memory, whether they overlap the computation, and barriers.
 
-    `sums` are groups of indices of instructions that add to the same accumulator. `waits` is True
+    `past_l1`: all asynchronous copies pass L1 by. `sums` are groups of indices of instructions that add to the same accumulator. `waits` is True
     if some loop only waits for a value that another block writes.
     """
 
     copies: Copies
     fetches_ahead: bool
     has_barriers: bool
+    past_l1: bool = False
     sums: tuple[tuple[int, ...], ...] = ()
     waits: bool = False
 
@@ -72,6 +73,8 @@ def schedule_facts(kernel: Kernel) -> ScheduleFacts:
         fetches_ahead=copies != "loads"
         or ({"LDG", "LDS", "STS"} <= opcodes and _loads_ahead(kernel)),
         has_barriers=bool(opcodes & BARRIERS),
+        past_l1=copies == "asynchronous"
+        and all("BYPASS" in one.modifiers for one in kernel.instructions if one.opcode in ASYNCHRONOUS),
         sums=tuple(map(tuple, _sums(kernel))),
         waits=any(waits(kernel.instructions)),
     )
