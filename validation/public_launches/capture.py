@@ -87,7 +87,7 @@ class Program:
 
     @property
     def main(self) -> Path:
-        """What it is compiled to. Programs of a table may have one folder together."""
+        """The executable. Programs of a table may have one folder together."""
         return self.folder / (f"{self.name}.main" if self.compile else "main")
 
     @property
