@@ -15,7 +15,7 @@ takes programs of other repositories. FILE has a line of JSON per program: its `
 GitHub with `commit`, its `name`, the `folder` of its sources below FOLDER, the `compile` command
 without its output, and the `arguments` that it is run with.
 
-    python -m validation.public_launches.capture FOLDER --listed [--part first]
+    python -m validation.public_launches.capture FOLDER --listed [--part first] [--table FILE]
 
 compiles the programs of the list alone, and fills `cubins` without running them. It names those
 whose machine code is another one than that of the list, as another version of nvcc writes it.
@@ -87,7 +87,7 @@ class Program:
 
     @property
     def main(self) -> Path:
-        """What it is compiled to. Programs of a table may have one folder together."""
+        """The executable. Programs of a table may have one folder together."""
         return self.folder / (f"{self.name}.main" if self.compile else "main")
 
     @property
@@ -345,13 +345,17 @@ def _run(command: list[str], folder: Path, limit_s: int, environment: dict[str, 
         return started.communicate()[0].decode(errors="replace") + "\nerror: time is up"
 
 
-def rebuild(folder: Path, part: Part | None, workers: int) -> Iterator[str]:
+def rebuild(
+    folder: Path, part: Part | None, workers: int, table: Path | None = None
+) -> Iterator[str]:
     """Writes the machine code of the list, and names what could not be made again."""
     wanted: dict[str, set[str]] = {}
     for one in listed(part):
         key = one.cubin.removesuffix(".cubin").rpartition(".")[0]
         wanted.setdefault(key, set()).add(one.cubin)
     every = [*_of_hecbench(folder), *_of_polybench(folder), *_of_cuda_samples(folder)]
+    if table and part:
+        every += programs_of_table(folder, table, part)
     with ProcessPoolExecutor(workers) as pool:
         begun = [
             pool.submit(_rebuilt, program, names, folder / "cubins")
@@ -400,7 +404,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cubins = folder / "cubins"
     cubins.mkdir(exist_ok=True)
     if chosen.listed:
-        for line in rebuild(folder, chosen.part, chosen.workers):
+        for line in rebuild(folder, chosen.part, chosen.workers, chosen.table):
             print(line, flush=True)
         return
     runtime = folder / "runtime.so"
