@@ -249,10 +249,10 @@ class LoadedKernel:
         if stream or has_maps or setup != PLAIN:
             in_memory = self._maps_in_memory(arguments) if has_maps else {}
             contents = [_content(in_memory.get(k, one)) for k, one in enumerate(arguments)]
-            launch = self.module.prepared(
+            of_module = self.module.prepared(
                 self.name, geometry, contents, stream, cooperative=setup.cooperative
             )
-            return partial(_launched, launch, in_memory)
+            return partial(_launched, of_module, in_memory)
         function, dynamic = self._function, geometry.dynamic_shared_bytes
         form, plain = packed(arguments)
         function.prepare(form)

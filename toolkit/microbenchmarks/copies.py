@@ -22,7 +22,7 @@ REPEATS = 3
 THREADS = WARP_SIZE * WARPS
 # macros of the other kernel of the file
 UNUSED_WORDS = {"GAP": 4, "SHARED_GAP": 4}
-UNUSED_ROWS = {
+UNUSED_ROWS: dict[str, int | str] = {
     **{"ROW": 64, "SHARED_PITCH": 64, "SHIFT": 0, "SWIZZLE": 0, "LANE_BYTES": 16},
     "CACHE": '"cg"',
 }
@@ -42,7 +42,7 @@ def _copy(
     """Clocks of an SM per copy of a warp. `lane`: bytes of a row that a lane copies."""
     pitch, rows = row + pad, COPIES * 512 // row
     layout = {"ROW": row, "SHARED_PITCH": pitch, "SHIFT": shift, "SWIZZLE": swizzle}
-    how = {"LANE_BYTES": lane, "TURNS": turns, "CACHE": f'"{cache}"'}
+    how: dict[str, int | str] = {"LANE_BYTES": lane, "TURNS": turns, "CACHE": f'"{cache}"'}
     kernel = bench.kernel(SOURCE, "copies", "", **layout, **how, **UNUSED_WORDS)
     memory = bench.shared(Memory).zero(bench.blocks(on) * WARPS * rows * PITCH)
     dynamic = WARPS * (rows * pitch + 128)

@@ -167,9 +167,7 @@ def _beside(ptx: str, count: int, form: str = "hmma_16816_f32") -> Probe:
     for k in range(COUNT // 2):
         d = ", ".join(number[x] for x in written[sums * (k % chains) : sums * (k % chains) + sums])
         first, second = (", ".join(number[y] for y in part) for part in (read[:a], read[a:]))
-        lines.append(
-            f"mma.sync.aligned.{product.ptx} {{{d}}}, {{{first}}}, {{{second}}}, {{{d}}};"
-        )
+        lines.append(f"mma.sync.aligned.{product.ptx} {{{d}}}, {{{first}}}, {{{second}}}, {{{d}}};")
         for j in range(count):
             z = number[more[(k * count + j) % others]]
             lines.append(ptx.format(z=z, p=number["p"], q=number["q"]))

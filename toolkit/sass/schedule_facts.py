@@ -74,7 +74,9 @@ def schedule_facts(kernel: Kernel) -> ScheduleFacts:
         or ({"LDG", "LDS", "STS"} <= opcodes and _loads_ahead(kernel)),
         has_barriers=bool(opcodes & BARRIERS),
         past_l1=copies == "asynchronous"
-        and all("BYPASS" in one.modifiers for one in kernel.instructions if one.opcode in ASYNCHRONOUS),
+        and all(
+            "BYPASS" in one.modifiers for one in kernel.instructions if one.opcode in ASYNCHRONOUS
+        ),
         sums=tuple(map(tuple, _sums(kernel))),
         waits=any(waits(kernel.instructions)),
     )
