@@ -36,7 +36,7 @@ static void open_barrier(Sm *s, Block *b, u32 number) {
     if (!x->arrived || x->arrived < needed) return;
     u64 at = s->now + s->m->barrier_latency;
     RAISE(at, x->opens_after + s->m->barrier_latency);
-    if (!s->m->free_memory) {
+    if (!s->m->free_memory && s->m->wavefront_clocks == 1) { /* measured at a wavefront per clock */
         RAISE(s->lsu.free, (double)s->now);
         s->lsu.free += OPENING_CLOCKS;
         s->r->lsu_busy += OPENING_CLOCKS;

@@ -51,7 +51,7 @@ static void served(Sm *s, const Request *q, double now) {
         if (registers > 1) at += (registers - 1) * ((double)MATRIX_CLOCKS - m->register_latency);
         break;
     default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
-        at = from_shared + late;
+        at = from_shared + (m->wavefront_clocks > 1 ? 0 : late); /* measured at a wavefront per clock */
     }
     if (tags && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass it once more */
         push(s, (Event){.at = at, .clocks = q->left, .tags = tags, .age = q->age, .warp = q->warp,

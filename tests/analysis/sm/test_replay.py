@@ -61,6 +61,7 @@ RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
 MEASURED = recordings.read(RECORDED)["constants"]
 FETCHES = recordings.read(RECORDED.with_stem("code_h200"))["constants"]
 LATER = recordings.read(RECORDED.with_stem("mechanisms_h200"))["constants"]
+SHARED = recordings.read(RECORDED.with_stem("shared_h200"))["constants"]
 UNIFORM = recordings.read(RECORDED.with_stem("uniform_constants_h200"))["constants"]
 HOPPER = constants_for("sm_90")
 
@@ -456,6 +457,7 @@ def test_shared_loads_take_what_was_measured(registers, latency):
 def test_conflicts_delay_a_shared_load_by_its_further_wavefronts():
     table = code(LDS, WAITING_EXIT)
     assert clocks(table, [(0, 8), 1]) == 23 + 2 * 7 + 1
+    assert SHARED["lds_32_latency_of_8_ways_cycles"]["value"] == 23 + 2 * 7
 
 
 HALF_THE_UNITS = {"request_clocks": 2.0}
@@ -924,10 +926,12 @@ def test_a_barrier_takes_12_clocks_and_2_for_each_warp(warps):
 @pytest.mark.parametrize(
     ("warps", "blocks", "expected"),
     [
-        (4, 2, 20),  # 12 + 2 * 4: the unit has 12 clocks of work
-        (4, 8, 48),  # 32 arrivals, 1.5 clocks each
-        (8, 8, 96),
-        (16, 2, 48),
+        (2, 16, 64),  # 32 arrivals, 2 clocks each
+        (4, 8, 64),
+        (8, 4, 64),
+        (16, 2, 64),
+        (8, 8, 128),
+        (32, 2, 128),
     ],
 )
 def test_blocks_share_the_unit_for_barriers(warps, blocks, expected):
@@ -935,13 +939,38 @@ def test_blocks_share_the_unit_for_barriers(warps, blocks, expected):
 
     def of(times):
         block = [[0] * times + [1]] * warps
-        return clocks(table, *block, jobs=[0] * blocks, slots=blocks, barrier_unit_clocks=1.5)
+        return clocks(table, *block, jobs=[0] * blocks, slots=blocks, barrier_unit_clocks=2.0)
 
     found = (of(80) - of(40)) / 40
-    assert found == pytest.approx(expected, abs=0.5)
-    measured = recorded(f"barrier_{warps}_warps_{blocks}_blocks")
-    # 16 warps of 2 blocks took 64: the one case that the rule misses
-    assert measured == pytest.approx(expected, rel=0.04) or (warps, blocks) == (16, 2)
+    assert found == pytest.approx(expected, abs=1.5)
+    measured = SHARED[f"barriers_of_{warps}_warps_{blocks}_blocks_cycles"]["value"]
+    assert measured == pytest.approx(expected, rel=0.19)  # 76 for 4 blocks of 8 warps
+
+
+@pytest.mark.parametrize(("warps", "blocks"), [(2, 16), (4, 8), (8, 4), (16, 2), (8, 8), (32, 2)])
+def test_a_barrier_that_opens_holds_the_load_store_unit(warps, blocks):
+    table = code(STS | {"operands": 2}, BAR, EXIT)
+
+    def of(times):
+        block = [[(0, 1)] * 4 + [1]] * warps
+        steps = [[*one * times, 2] for one in block]
+        how = {"jobs": [0] * blocks, "slots": blocks, "operand_clocks": 2}
+        return clocks(table, *steps, barrier_unit_clocks=2.0, **how)
+
+    found = (of(80) - of(40)) / 40
+    wavefronts = 4 * warps * blocks
+    assert wavefronts + 4 * blocks <= found < 1.1 * (wavefronts + 4 * blocks)
+    measured = SHARED[f"barriers_behind_stores_of_{warps}_warps_{blocks}_blocks_cycles"]["value"]
+    # if warps store to different words; 192 to 136 clocks where all store to the same ones
+    assert 0.8 * measured < found < measured
+
+
+def test_a_warp_arrives_behind_its_requests():
+    def of(*steps):
+        table = code(STS | {"operands": 2}, BAR, EXIT)
+        return steady(table, 1, list(steps), operand_clocks=2)
+
+    assert of((0, 1), 1) == of(1) + 4  # two registers of a store
 
 
 UNTIL_150 = [1] * 10  # clocks

@@ -137,7 +137,8 @@ def test_turings_shared_memory_takes_two_clocks_for_a_wavefront():
         of_shared = bounds["shared memory"] - bounds["L1"]  # L1 passes the same data path
         clocks[device.shared_bytes_per_clock_per_sm] = of_shared * device.held_clock_hz
     wavefronts = 2 * WARPS * 512 * most_blocks(2000, narrow.sm_count, 4)  # two-way conflicts
-    assert clocks[64] - clocks[128] == pytest.approx(wavefronts)  # 2 clocks for each, and 1
+    assert clocks[64] == pytest.approx(2 * wavefronts)  # a barrier that opens takes none there
+    assert clocks[128] > wavefronts
 
 
 def test_what_dram_alone_costs_is_its_bandwidth():

@@ -165,6 +165,31 @@ def test_wavefronts_are_those_of_the_analysis(width, modifier, operation):
         assert count["conflict_free"] == wanted.groups
 
 
+@pytest.mark.parametrize(
+    ("text", "of_alike", "of_apart"),
+    [
+        ("ATOMS.ADD R4, [R2], R6", 32, 1),
+        ("ATOMS.EXCH R4, [R2], R6", 32, 1),
+        ("ATOMS.MAX R4, [R2], R6", 32, 1),
+        ("ATOMS.POPC.INC.32 RZ, [R2]", 1, 1),
+        ("ATOMS.CAS R4, [R2], R6, R7", 64, 2),
+        ("ATOMS.CAST.SPIN R4, [R2], R6, R7", 2, 2),
+        ("ATOMS.CAST.SPIN.64 R4, [R2], R6, R8", 4, 4),
+    ],
+)
+def test_lanes_with_one_address_take_turns_unless_they_are_counted(text, of_alike, of_apart):
+    """As an H200 does (`validation/timing/recorded/shared_h200.json`)."""
+    width = 8 if ".64" in text else 4
+    for place, wavefronts in ((0 * LANES, of_alike), (width * LANES, of_apart)):
+        count = count_of(text, holding(R2=place), shared_bytes=1 << 13)
+        assert count["wavefronts"] == wavefronts
+        assert count["conflict_free"] == wavefronts  # no other addresses would save any
+    # different words of one bank: padding saves all but one, or two of a compare-and-swap
+    count = count_of(text, holding(R2=128 * np.arange(32)), shared_bytes=1 << 13)
+    assert count["wavefronts"] == 32 * of_apart // (width // 4)
+    assert count["conflict_free"] == of_apart
+
+
 def test_shapes_that_return_in_turn_are_each_counted_as_the_analysis_does():
     """Rows of 128 bytes whose pieces of 16 are swizzled by the row, read piece by piece."""
     loop = """
