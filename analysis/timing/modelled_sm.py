@@ -27,10 +27,6 @@ DIRTY_SHARE = 0.6
 # costs the time of half a byte of DRAM more with a dirty L2 than with a clean one
 # (benchmarks.l2_states).
 DIRTY_AT_FIRST = 0.5
-# Bytes from DRAM from which on the first request waits as long as it does in streams, if L2 is dirty;
-# in proportion with fewer. On an H200, launches of 1 KB to 0.5 MB take 0 to 0.15 µs longer than with a
-# clean L2, of 1.1, 2.2 and 4.3 MB 0.35, 0.54 and 0.67 µs (`loads_in_a_row` of first_use.py).
-DIRTY_START_BYTES = 1.5e6
 # Fraction of DRAM's bandwidth that is lost if it reads and writes as many bytes; the loss is in
 # proportion to the fewer ones. On an H200 streams read 4.6 TB/s, write 4.5 and copy 4.4
 # (benchmarks.l2_states); from two regions in turn they copy 3.9 (`mix_1_loads_1_stores_512`).
@@ -144,7 +140,7 @@ class ModelledSm:
             ),
             flag_clocks=self._flag_clocks,
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
-            dram_start=self._dram_start,
+            dram_start=c.dirty_start_s * self.clock_hz if work.l2 is L2State.DIRTY else 0.0,
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
             filled_share=c.fill_share
@@ -158,14 +154,6 @@ class ModelledSm:
             local_written_all=LOCAL_WRITTEN_ALL * l2_bytes,
             waiting_share=min(1.0, work.loaded_from_dram / own) if own else 0.0,
         )
-
-    @property
-    def _dram_start(self) -> float:
-        """Clocks from the first request until DRAM serves it, after a launch that left L2 dirty."""
-        if self.work.l2 is not L2State.DIRTY:
-            return 0.0
-        share = min(1.0, self.work.loaded_from_dram / DIRTY_START_BYTES)
-        return share * self.constants.dirty_start_s * self.clock_hz
 
     @property
     def _flag_clocks(self) -> int:
