@@ -185,7 +185,8 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     }
     if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN) {
         fetch_ahead(s, pc);
-        RAISE(w->ready, s->now + clocks_of_jump(s, x, pc, w->pc));
+        const u64 there = s->now + clocks_of_jump(s, x, pc, w->pc);
+        RAISE(w->ready, there);
     }
     if (i->kind == KIND_FENCE && !(step->flags & STEP_OFF)) RAISE(w->ready, s->now + m->fence_clocks);
     wait_until(s, warp, w->ready, why);
