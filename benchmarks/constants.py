@@ -460,6 +460,7 @@ RULES: Mapping[str, Sequence[Change]] = {
     "dram_latency": [(SM, "dram_latency", 0)],
     "dram_spread": [(SM, "dram_spread", 0)],
     "dram_scatter": [(SM, "dram_scatter", 0.0)],
+    "branch_clocks": [(SM, "branch_clocks", 0)],
     "fetch_latency": [(SM, "fetch_latency", 0)],
     "flag_latency": [(SM, "flag_latency", 0)],
     "sector_clocks": [(SM, "sector_clocks", 1.0)],

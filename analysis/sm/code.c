@@ -34,13 +34,3 @@ void fetch_ahead(Sm *s, u32 pc) {
         s->fetch.used[k] = ++s->fetch.uses;
     }
 }
-
-/* Clocks after which a warp goes on behind a jump that is taken. */
-u64 clocks_of_jump(Sm *s, Scheduler *x, u32 from, u32 to) {
-    const u32 here = from / CODE_LINE, line = to / CODE_LINE, clocks = s->m->branch_clocks;
-    const int has = is_buffered(s, x, line);
-    for (u32 k = here + 1; k <= here + BUFFERED_AHEAD && k < s->fetch.lines; k++) keep_line(s, x, k);
-    if (has || line == here + 1) return clocks;
-    const u32 more = line > here ? (line - here - 1) * LINE_TO_BUFFER_CLOCKS : MOST_TO_BUFFER_CLOCKS;
-    return clocks + (more < MOST_TO_BUFFER_CLOCKS ? more : MOST_TO_BUFFER_CLOCKS);
-}

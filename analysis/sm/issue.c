@@ -147,7 +147,6 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : 1);
     u8 why = LOST_STALL;
     const u64 fetched = code_is_here(s, pc);
-    keep_line(s, x, pc / CODE_LINE);
     if (w->ready < fetched) {
         w->ready = fetched;
         why = LOST_FETCH;
@@ -185,8 +184,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     }
     if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN) {
         fetch_ahead(s, pc);
-        const u64 there = s->now + clocks_of_jump(s, x, pc, w->pc);
-        RAISE(w->ready, there);
+        RAISE(w->ready, s->now + m->branch_clocks);
     }
     if (i->kind == KIND_FENCE && !(step->flags & STEP_OFF)) RAISE(w->ready, s->now + m->fence_clocks);
     wait_until(s, warp, w->ready, why);

@@ -118,7 +118,6 @@ static void run(Sm *s) {
     OF(until, SCHEDULERS * (s)->warps_per_scheduler) OF(why_until, SCHEDULERS * (s)->warps_per_scheduler)   \
     OF(warps, (s)->m->slots * (s)->warps_per_block) OF(blocks, (s)->m->slots)                               \
     OF(jobs.ended, (s)->m->slots) OF(fetch.arrival, (s)->fetch.lines) OF(fetch.used, (s)->fetch.lines)      \
-    OF(fetch.buffered, SCHEDULERS * (s)->fetch.lines)                                                       \
     OF(events.heap, (s)->events.room) OF(arrivals.list, (s)->arrivals.room)                                 \
     OF(l1.line, (s)->l1.capacity + (s)->l1.sets) OF(l1.bucket, (s)->l1.buckets) OF(l1.evicted, EVICTED)
 

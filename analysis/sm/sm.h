@@ -127,7 +127,6 @@ typedef struct {
     u64 reads_free;       /* the same for instructions that read registers */
     u64 slip_free;        /* the same for the warp that issued last, except for multiply-adds */
     Registers registers;
-    u64 code_lines;       /* number of lines of code that have come to its buffer */
     double write_due;     /* issue slots that written registers still have to take */
     u64 write_since;      /* when `write_due` was updated last */
     u64 port;             /* when the next request can be handed over */
@@ -172,7 +171,6 @@ typedef struct {
 typedef struct {
     u64 *arrival;         /* of each code line; 0: not requested yet */
     u64 *used;            /* last use of each code line, in `uses`; 0: not cached */
-    u64 *buffered;        /* of each scheduler and code line: its number among `code_lines`; 0: never */
     u64 uses, refetched;  /* uses of code lines so far; when the last evicted line arrived again */
     u64 begun;            /* when the first line arrived; 0: not requested yet */
     u32 lines;            /* code lines of the program */
