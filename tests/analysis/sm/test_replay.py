@@ -796,7 +796,7 @@ OF_ALL_SMS = {
     ("loads", "stores", "within"), [(1, 0, 0.2), (0, 1, 0.05), (1, 1, 0.05), (2, 1, 0.05)]
 )
 def test_loads_and_stores_share_the_lookups_of_l2_as_on_an_h200(loads, stores, within):
-    """Lanes in 32 lines. Without sharing, the last two take 106 and 127 clocks instead of 147 and 195."""
+    """Lanes in 32 lines. Without sharing, stores beside loads take 106 and 127 clocks."""
     coherent = LDG | {"argument": 1}  # never hits L1
     column = [(line, 1) for line in range(32)]
     unit = [(0, 32, 0, column)] * loads + [(1, 32, 0, column)] * stores
