@@ -194,6 +194,7 @@ NOT_DETERMINED: Mapping[str, str] = {
     "miss_clocks": _FITTED,
     "merged_l2_bytes_per_clock": "SMs reach it in step, and others less",
     "l2_bytes_per_clock": "in the benchmark all SMs read the same 8 MiB",
+    "lookup_clocks": "how often a store is looked up depends on the partitions of L2",
     "fill_share": "it follows from mixes of loads and stores, none of which has it alone",
     "dirty_start_s": "`python -m benchmarks.l2_states` measures it",
     "dram_scatter": _FITTED,

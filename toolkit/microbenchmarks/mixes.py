@@ -15,15 +15,10 @@ SOURCE = text("mixes.cu")
 THREADS, BLOCKS_PER_SM, BYTES = 256, 8, 16
 IN_L2, IN_DRAM = 8, 512  # MiB of a region
 CLOCKS = {"WORDS": 1, "AGAIN_STORED": 0}  # macros of `load_again`
-MIX: dict[str, int | str] = {
-    "LOADS": 1,
-    "STORES": 1,
-    "PART": "unsigned",
-}  # macros of `mix` and `mix_columns`
-ROW_BYTES, COLUMNS = (
-    1024,
-    300,
-)  # of `mix_columns`; by which the columns of a warp differ in two launches
+# macros of `mix` and `mix_columns`
+MIX: dict[str, int | str] = {"LOADS": 1, "STORES": 1, "PART": "unsigned"}
+ROW_BYTES = 1024  # of `mix_columns`
+COLUMNS = 300  # of each warp, by which two launches differ
 PARTS = {1: "unsigned char", 4: "unsigned"}
 MOVED = 512 * MIB  # bytes by which two launches differ
 

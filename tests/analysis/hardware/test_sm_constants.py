@@ -31,6 +31,10 @@ TILES = {
     name: constant["value"]
     for name, constant in recordings.read(RECORDED.with_stem("tiles_h200"))["constants"].items()
 }
+COLUMNS = {
+    name: constant["value"]
+    for name, constant in recordings.read(RECORDED.with_stem("columns_h200"))["constants"].items()
+}
 HOPPER = CONSTANTS["sm_90"]
 
 L1_CLOCKS = MEASURED["l1_hit_latency_cycles"]
@@ -123,6 +127,10 @@ FROM_RECORDED = {
         - 1,
         0.1,
     ),  # of the bytes of the loop, the time of stores that is left for what is loaded
+    "lookup_clocks": (
+        COLUMNS["mix_1_loads_1_stores_of_4_bytes_in_columns_cycles"] / (32 * (1 + 1.65)),
+        0.01,
+    ),  # a line of a store is looked up 1.65 times (STORED_LOOKUPS)
     "launch_s": (MEASURED["empty_kernel_256_threads_s"], 0.03),
 }
 FROM_RECORDED |= {
@@ -230,7 +238,7 @@ ASSUMED = {
     *("units.CONTROL", "units.UNIFORM", "units.LSU"),
     *("latencies.UNIFORM", "latencies.CONTROL"),
 }
-LEFT_OUT = {"fill_share", "dirty_start_s"}  # where L2 has one partition
+LEFT_OUT = {"lookup_clocks", "fill_share", "dirty_start_s"}  # where L2 has one partition
 RUN_OF = "python -m toolkit.microbenchmarks --only "
 
 
@@ -294,7 +302,7 @@ def test_all_that_says_measured_is_compared_and_has_its_command():
         recorded = (
             ON_AN_H100
             if name in FROM_H100
-            else {**MEASURED, **TENSOR, **SHARED_L2, **LATER, **TILES}
+            else {**MEASURED, **TENSOR, **SHARED_L2, **LATER, **TILES, **COLUMNS}
         )
         assert any(chosen in bench for bench in recorded), name
 

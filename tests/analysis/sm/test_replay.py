@@ -62,6 +62,7 @@ MEASURED = recordings.read(RECORDED)["constants"]
 FETCHES = recordings.read(RECORDED.with_stem("code_h200"))["constants"]
 LATER = recordings.read(RECORDED.with_stem("mechanisms_h200"))["constants"]
 SHARED = recordings.read(RECORDED.with_stem("shared_h200"))["constants"]
+COLUMNS = recordings.read(RECORDED.with_stem("columns_h200"))["constants"]
 UNIFORM = recordings.read(RECORDED.with_stem("uniform_constants_h200"))["constants"]
 HOPPER = constants_for("sm_90")
 
@@ -849,6 +850,36 @@ def test_loads_that_go_to_l2_follow_each_other_after_some_clocks():
     of_data = 4 / 3  # of L1, for the last line
     assert until_the_last(30) == pytest.approx(31 + 100 + of_data, abs=3)
     assert until_the_last(30, miss_clocks=4.0) == pytest.approx(31 * 4 + 100 + of_data, abs=6)
+
+
+OF_ALL_SMS = {
+    name: getattr(HOPPER, name)
+    for name in ("l2_bytes_per_clock", "write_bytes_per_clock", "l2_line_bytes", "lookup_clocks")
+}
+
+
+@pytest.mark.parametrize(
+    ("loads", "stores", "within"), [(1, 0, 0.2), (0, 1, 0.05), (1, 1, 0.05), (2, 1, 0.05)]
+)
+def test_loads_and_stores_share_the_lookups_of_l2_as_on_an_h200(loads, stores, within):
+    """Lanes in 32 lines. Without sharing, stores beside loads take 106 and 127 clocks."""
+    coherent = LDG | {"argument": 1}  # never hits L1
+    column = [(line, 1) for line in range(32)]
+    unit = [(0, 32, 0, column)] * loads + [(1, 32, 0, column)] * stores
+    table = code(coherent, STG | {"argument": 4}, WAITING_EXIT)
+    found = steady(table, 32, unit, times=20, **OF_ALL_SMS) / 32
+    name = f"mix_{loads}_loads_{stores}_stores_of_4_bytes_in_columns_cycles"
+    assert found == pytest.approx(COLUMNS[name]["value"], rel=within)
+
+
+def test_a_fetch_of_several_sectors_serves_several_sms():
+    """As counted: sectors alone in their lines arrive as often as SMs ask for them."""
+    table = code(LDG, WAITING_EXIT)
+    shares = {
+        sectors: ran(table, [load(7, sectors), 1], lookup_clocks=2.0, merged_share=0.25)
+        for sectors in (1, FULL)
+    }
+    assert (shares[1].lookup_clocks, shares[FULL].lookup_clocks) == (2.0, 0.5)
 
 
 def test_atomics_return_after_a_latency_of_their_own():
