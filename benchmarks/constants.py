@@ -191,6 +191,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
             "loads and stores of 32 lines in place, 8 warps on an SM of an H200 (decision 184)"
         )
     },
+    f"{SM_CODE}/l2.c": {
+        "STORED_LOOKUPS": measured("Nsight Compute, tag requests of L2 of an H200 (decision 193)")
+    },
     "analysis/sm/__init__.py": {
         "BARRIER_ARRIVES BARRIER_WARPS_SHIFT": _LAYOUT,
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
