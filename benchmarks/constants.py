@@ -191,9 +191,6 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
             "loads and stores of 32 lines in place, 8 warps on an SM of an H200 (decision 184)"
         )
     },
-    f"{SM_CODE}/l2.c": {
-        "STORED_LOOKUPS": measured("Nsight Compute, tag requests of L2 of an H200 (decision 193)")
-    },
     "analysis/sm/__init__.py": {
         "BARRIER_ARRIVES BARRIER_WARPS_SHIFT": _LAYOUT,
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
@@ -252,6 +249,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
     f"{SM_CODE}/l2.c": {
+        "STORED_LOOKUPS": measured("Nsight Compute, tag requests of L2 of an H200 (decision 193)"),
         "PHASES LN2": _LAYOUT,
     },
     f"{SM_CODE}/l1.c": {"NO_LINE": _LAYOUT},
