@@ -249,6 +249,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
     f"{SM_CODE}/l2.c": {
+        "STORED_LOOKUPS": measured("Nsight Compute, tag requests of L2 of an H200 (decision 193)"),
         "PHASES LN2": _LAYOUT,
     },
     f"{SM_CODE}/l1.c": {"NO_LINE": _LAYOUT},

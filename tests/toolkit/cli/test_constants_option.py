@@ -20,7 +20,7 @@ from validation import ROOT
 RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
 ADD = 'extern "C" __global__ void add(float *x) { x[threadIdx.x] += 1; }\n'
 LAUNCH = "add.cu -g 1 -b 32 -a f32[32]"
-OWN = "sm_90 (42 of 93 measured on NVIDIA H200 SXM 141 GB, mine.json; "
+OWN = "sm_90 (42 of 94 measured on NVIDIA H200 SXM 141 GB, mine.json; "
 
 
 @pytest.fixture(autouse=True)
