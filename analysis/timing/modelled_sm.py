@@ -40,8 +40,8 @@ LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
 # 32 at random places of 512 MiB take 60.6 ps, of which reading the pair takes the time of
 # `dram_pair_bytes` (stg_4_of_32_bytes_at_random_512_mib).
 WRITTEN_PAIR_BYTES = 157
-# The L2 whose rate `l2_bytes_per_clock` is, that of an H100. A slice of an H200 is as fast, and there
-# are more of them: all SMs copy 35.7 bytes per clock each (cluster_1_alone_48_all_sms).
+# The L2 whose rate `l2_bytes_per_clock` is, that of an H100. A slice of an H200 is as fast, and
+# there are more of them: all SMs copy 35.7 bytes per clock each (cluster_1_alone_48_all_sms).
 MEASURED_CAPABILITY, MEASURED_L2_BYTES = (9, 0), 50 * MIB
 # Of the copies past L1 that take less than this of each line: the fraction of the fetches that meet
 # those of other SMs on their way, relative to other copies. 0.2 to 0.5 in six launches on an H200
@@ -50,9 +50,9 @@ PART_OF_LINE_BYTES = 64
 PARTS_IN_STEP = 0.35
 ALL_SECTORS = np.uint64(15)  # of a line in a stream, a bit each
 SECTORS_OF_MASK = np.array([mask.bit_count() for mask in range(16)])
-# Clocks from the last store of one SM to the end of its launch; of all SMs it is L2's latency. On an
-# H200, launches of one block that store once take 0.08 µs more than with an end at that store, of 132
-# and 1,056 blocks 0.2 µs (first_use.py).
+# Clocks from the last store of one SM to the end of its launch; of all SMs it is L2's latency. On
+# an H200, launches of one block that store once take 0.08 µs more than with an end at that store,
+# of 132 and 1,056 blocks 0.2 µs (first_use.py).
 END_OF_ONE_SM = 150
 # Products of 8x8x4 doubles that take as long as one of them: measured on an H100.
 DOUBLES_AT_ONCE = 2

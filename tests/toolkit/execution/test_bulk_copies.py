@@ -51,9 +51,9 @@ KERNEL = """extern "C" __global__ void NAME(const __grid_constant__ TensorMap ma
 """
 
 
-BY_POINTER = KERNEL.replace("const __grid_constant__ TensorMap map", "const TensorMap* map").replace(
-    "BODY", BODIES["loads"].replace("&map", "map")
-)
+BY_POINTER = KERNEL.replace(
+    "const __grid_constant__ TensorMap map", "const TensorMap* map"
+).replace("BODY", BODIES["loads"].replace("&map", "map"))
 
 
 @cache
