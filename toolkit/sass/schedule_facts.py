@@ -29,8 +29,9 @@ ADDITIONS = {"FADD", "DADD", "HADD2", "FADD2"}
 class ScheduleFacts:
     """Copies of tiles to shared memory, whether they overlap the computation, and barriers.
 
-    `past_l1`: all asynchronous copies pass L1 by. `sums` are groups of indices of instructions that add to the same accumulator. `waits` is True
-    if some loop only waits for a value that another block writes.
+    `past_l1`: all asynchronous copies pass L1 by. `sums` are groups of indices of instructions that
+    add to the same accumulator. `waits` is True if some loop only waits for a value that another
+    block writes.
     """
 
     copies: Copies
