@@ -281,9 +281,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
         "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
     },
-    "toolkit/execution/replayed_streams.py": {"MOST_STEPS CUT_STEPS": _ENOUGH},
+    "toolkit/execution/replayed_streams.py": {"MOST_STEPS CUT_STEPS WINDOWS MOST_IN_TIME": _ENOUGH},
     "toolkit/execution/observation.py": {
         "LEAST_BLOCKS MOST_SAMPLED MOST_FURTHER MOST_VISITS": _ENOUGH,
+        "MOST_FOLLOWED MOST_OF_LONG MOST_OF_LONG_S FEWEST_LONG FEWEST_FIRST": _ENOUGH,
         "DRAWN DRAWN_FOR_SLOW_PATHS": technical("shares of blocks that may differ unseen"),
     },
     "toolkit/execution/executed.py": {"MOST_PART MOST_EXECUTED MOST_SECTORS": _ENOUGH},
@@ -293,6 +294,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/sampling.py": {
         "CONFIDENCE NARROW": technical("what estimates are held to"),
+        "STANDARD_ERRORS_OF_FEW": documented(
+            "quantiles of Student's t distribution (test_sampling)"
+        ),
         "STANDARD_ERRORS": technical("intervals hold in 95% of made-up samples (test_sampling)"),
     },
     "toolkit/execution/proof.py": {
@@ -345,7 +349,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/module_variables.py": {"WORD CONSTANT_BANK": _LAYOUT},
     "toolkit/sass/printed.py": {"MOST_PRINTED": _ENOUGH},
     "toolkit/sass/textures.py": {"OF_MEMORY OF_SURFACE FIRST_HANDLE OF_ARRAY": _LAYOUT},
-    "toolkit/sass/streams.py": {"THREADS": _ENOUGH, "UNDONE UNDONE_LINE": _LAYOUT},
+    "toolkit/sass/streams.py": {"THREADS MANY_SEGMENTS": _ENOUGH, "UNDONE UNDONE_LINE": _LAYOUT},
     "toolkit/execution/accesses.py": {
         "_PAIRS ALL_SECTORS": technical("bits of a mask"),
         "_SECTORS": _LAYOUT,

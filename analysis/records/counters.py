@@ -74,10 +74,6 @@ class InstructionCounts:
     #: (file, line) of the calls of the inlined functions around it, the innermost first
     callers: tuple[tuple[str, int], ...] = ()
 
-    def scaled(self, share: float) -> InstructionCounts:
-        """The counts of a share of the blocks."""
-        return replace(self, **{name: round(share * getattr(self, name)) for name in _SUMS})
-
     @property
     def places(self) -> tuple[tuple[str, int], ...]:
         """(file, line) of the instruction, then of its `callers`; empty if they are unknown."""
@@ -89,12 +85,6 @@ class InstructionCounts:
     def charged(self) -> tuple[str, int] | None:
         """(file, line) that the instruction counts for: the outermost call, or its own line."""
         return self.places[-1] if self.places else None
-
-
-_SUMS = (
-    *("executed", "threads", "predicated", "requests", "sectors", "wavefronts", "conflict_free"),
-    *("ideal", "taken", "divergent", "reissued", "reissued_threads", "refused"),
-)
 
 
 class Wait(Vocabulary):

@@ -68,8 +68,7 @@ from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.translate import Translated
 
 WAIT = ": blocks wait for others"  # why all of them are executed
-# Products of warpgroups, which are waited for by number, and barriers in shared memory.
-PRODUCTS_AND_BARRIERS = {"SYNCS", "WARPGROUP", "HGMMA", "IGMMA", "QGMMA", "BGMMA"}
+PRODUCTS = {"HGMMA", "IGMMA", "QGMMA", "BGMMA"}  # of warpgroups, which are waited for by number
 # Blocks that may take work from a queue have work of their own if each has at least this fraction
 # of the average lifetime.
 LEAST_OF_OWN = 0.25
@@ -233,15 +232,17 @@ class RecordedCounts(LaunchCounts):
 
 
 def _follows_up(kernel: Kernel) -> bool:
-    """True if instructions wait for earlier ones by number, so that a stream begins at the start.
+    """True if instructions wait for earlier ones, so that a stream must begin at the start.
 
-    These are groups of copies, barriers in shared memory, and polls.
+    These are groups of copies, products, polls, and barriers: a warp that is one barrier ahead
+    where a window begins would stay so, and wait at each for another part of the loop.
     """
     facts = schedule_facts(kernel)
     return (
         facts.copies != "loads"
+        or facts.has_barriers
         or facts.waits
-        or any(one.opcode in PRODUCTS_AND_BARRIERS for one in kernel.instructions)
+        or any(one.opcode in PRODUCTS for one in kernel.instructions)
     )
 
 

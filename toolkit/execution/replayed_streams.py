@@ -61,10 +61,10 @@ def windows_of(
 ) -> Sample:
     """About CUT_STEPS steps of `blocks`, in so many windows of each, and the first halves of these.
 
-    Windows are spread evenly over the first MOST_IN_TIME instructions of the blocks; one is at the
-    beginning. `launch` binds the launch so that the warps of a block go on side by side: of warps
-    that are executed one after the other, windows would be at different times. `work`: instructions
-    of the complete blocks (core.WORK). Raises as `streams_of` does.
+    Windows are in the middle of equal parts of the first MOST_IN_TIME instructions of the blocks;
+    one alone is at the beginning. `launch` binds the launch so that the warps of a block go on side
+    by side: of warps that are executed one after the other, windows would be at different times.
+    `work`: instructions of the complete blocks (core.WORK). Raises as `streams_of` does.
     """
     window, runs = CUT_STEPS // len(blocks) // windows, []
     for block, executed in zip(blocks, work["executed"].tolist(), strict=True):
@@ -75,7 +75,7 @@ def windows_of(
             most_steps=2 * window * windows,  # a window ends with the turn of a warp
             cuts=True,
             window=window,
-            period=max(window, length // windows),
+            period=max(window, length // windows) if windows > 1 else window,
         )
         most = length if windows > 1 else window
         runs += run_blocks(bound, [range(block, block + 1)], max_instructions=most)

@@ -105,7 +105,7 @@ def _traffic_of_first(
     blocks, threads = len(asked.lifetimes), geometry.threads_per_block
     part = blocks / geometry.blocks
     if part < 1:
-        instructions = [one.scaled(part) for one in instructions]
+        instructions = [_of_part(one, part) for one in instructions]
     below = asked.below.times(part)
     copies, ahead, is_alone = facts.copies, facts.fetches_ahead, blocks <= device.sm_count
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
@@ -154,6 +154,12 @@ def _traffic_of_first(
             is_alone=is_alone,
         ),
     )
+
+
+def _of_part(one: InstructionCounts, part: float) -> InstructionCounts:
+    """The counts that traffic depends on, of a part of the blocks."""
+    sums = ("executed", "threads", "requests", "sectors", "wavefronts", "conflict_free")
+    return replace(one, **{name: round(part * getattr(one, name)) for name in sums})
 
 
 def share_of_a_block(lifetimes: Floats) -> float:

@@ -61,7 +61,8 @@ class BoundLaunch:
     textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
     paces: NDArray[Any] | None = None  # of instructions (`core.PACE`): blocks run in time
     quantum: int = 1  # ticks for which warps then run side by side
-    # of each `period` of instructions that a worker executes in time, the first `window` are kept
+    # of each `period` of instructions that a worker executes in time, `window` in its middle
+    # are kept
     window: int = 0
     period: int = 0  # 0: all are kept
     tickets: NDArray[Any] | None = None  # numbers that blocks find changed (`core.TICKET`)

@@ -23,11 +23,12 @@ static void prefetch_registers(const Launch *launch, const Warp *w) {
     for (size_t r = 0; r < (size_t)launch->slots * LANES; r += CACHE_LINE / sizeof *w->v) __builtin_prefetch(w->v + r);
 }
 
-/* Keep what follows if the instructions that were executed so far end in a window. */
+/* Keep what follows if the instructions that were executed so far end in a window, in the middle of its period. */
 static void open_window(Worker *c) {
     const Launch *launch = c->launch;
     if (!launch->period || !c->block->keeper) return;
-    const u64 at = (u64)(c->granted - c->budget) % launch->period;
+    const u64 before = (launch->period - launch->window) / 2;
+    const u64 at = ((u64)(c->granted - c->budget) + launch->period - before) % launch->period;
     c->is_late = 2 * at >= launch->window;
     c->stream = at < launch->window ? c->block->keeper->own_stream : NULL;
 }
