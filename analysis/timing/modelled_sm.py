@@ -50,10 +50,11 @@ PART_OF_LINE_BYTES = 64
 PARTS_IN_STEP = 0.35
 ALL_SECTORS = np.uint64(15)  # of a line in a stream, a bit each
 SECTORS_OF_MASK = np.array([mask.bit_count() for mask in range(16)])
-# Clocks from the last store of one SM to the end of its launch; of all SMs it is L2's latency. On
-# an H200, launches of one block that store once take 0.08 µs more than with an end at that store,
-# of 132 and 1,056 blocks 0.2 µs (first_use.py).
+# Clocks from the last store of one SM to the end of its launch. On an H200, launches of one block
+# that store once take 0.08 µs more than with an end at that store, of 132 and 1,056 blocks 0.2 µs,
+# as a fence does (first_use.py).
 END_OF_ONE_SM = 150
+ENDS_ALONE = 2.0  # work of an SM that ends last, relative to the average SM
 # Products of 8x8x4 doubles that take as long as one of them: measured on an H100.
 DOUBLES_AT_ONCE = 2
 
@@ -209,12 +210,13 @@ class ModelledSm:
     def _end_clocks(self) -> int:
         """Clocks from the last store until the launch has ended: L2 confirms the stores of an SM.
 
-        That takes longer for all SMs together than for one, as where one has more work than others.
+        For all SMs together that takes as long as a fence, for one SM less. An SM with much more
+        work than the others ends alone.
         """
         of_sm = self.work.of_sm
-        more = max(of_sm.relative_work, of_sm.relative_reads) if of_sm else 1.0
-        share = self.busy_sms / self.device.sm_count / max(1.0, more)
-        return round(END_OF_ONE_SM + share * (self.constants.l2_latency - END_OF_ONE_SM))
+        is_alone = of_sm and max(of_sm.relative_work, of_sm.relative_reads) >= ENDS_ALONE
+        share = 0.0 if is_alone else self.busy_sms / self.device.sm_count
+        return round(END_OF_ONE_SM + share * (self.constants.fence_clocks - END_OF_ONE_SM))
 
     @property
     def _flag_clocks(self) -> int:

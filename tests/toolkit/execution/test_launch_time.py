@@ -454,7 +454,7 @@ def test_a_table_that_all_blocks_read_stays_in_l1(monkeypatch):
 
 TABLE_AND_STREAM = r"""
 extern "C" __global__ void rows(
-        const float4 *table, const float4 *stream, float4 *sums, int steps) {
+    const float4 *table, const float4 *stream, float4 *sums, int steps) {
     const int thread = blockIdx.x * blockDim.x + threadIdx.x;
     float4 sum = stream[thread];
     for (int k = 0; k < steps; k++) {
