@@ -16,7 +16,7 @@ static void served(Sm *s, const Request *q, double now) {
     const u32 registers = q->step->flags & STEP_OFF ? 0 : i->registers;
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
-    /* L1 and shared memory deliver the last of several wavefronts later by as many clocks */
+    /* L1 delivers the last of several wavefronts later by as many clocks */
     const double least = i->free_clocks * (q->step->lines ? 1 : m->wavefront_clocks);
     const double conflicts = q->left - GREATER(least, 1), late = GREATER(conflicts, 0);
     const double from_shared = at + m->shared_latency; /* LDS, STS, SHFL, LDSM and mbarriers */
@@ -51,7 +51,8 @@ static void served(Sm *s, const Request *q, double now) {
         if (registers > 1) at += (registers - 1) * ((double)MATRIX_CLOCKS - m->register_latency);
         break;
     default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
-        at = from_shared + (m->wavefront_clocks > 1 ? 0 : late); /* measured at a wavefront per clock */
+        at = from_shared;
+        if (m->wavefront_clocks == 1) at += GREATER(q->left - GREATER(registers, 1), 0); /* measured there alone */
     }
     if (tags && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass it once more */
         push(s, (Event){.at = at, .clocks = q->left, .tags = tags, .age = q->age, .warp = q->warp,
