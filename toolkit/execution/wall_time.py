@@ -96,7 +96,8 @@ def estimated_wall_time(
     if elapsed_s + each_s * rest > SHORT_S and 2 * number <= count:
         twice_s, of_twice = tried(2 * number, 2 * most)
         if of_twice > clusters:
-            is_shared = twice_s < SHARED * elapsed_s
+            may_share = waits or bound.in_order  # without atomic operations there is no queue
+            is_shared = may_share and twice_s < SHARED * elapsed_s
             each_s = 0.0 if is_shared else (twice_s - elapsed_s) / (of_twice - clusters)
     return WallTime(count, elapsed_s + each_s * rest, is_least=fault in (DEADLOCK, LIMIT))
 

@@ -197,9 +197,9 @@ class Trials:
         self.tried.append("restored")
         self.now_s += 100
 
-    def estimate(self, blocks=3200, *, waits=False, cluster=1, cluster_of=None):
+    def estimate(self, blocks=3200, *, waits=False, cluster=1, cluster_of=None, in_order=False):
         bound = SimpleNamespace(
-            in_order=False,
+            in_order=in_order,
             cluster_blocks=cluster,
             cluster_of=cluster_of or (lambda block: block // cluster),
             restore=self.restore,
@@ -223,8 +223,13 @@ def test_a_long_launch_is_compared_with_twice_the_blocks(monkeypatch):
 
 @pytest.mark.parametrize("more_s", [-0.5, 0.0, 0.5])
 def test_blocks_that_do_the_work_of_others_take_no_longer_together(monkeypatch, more_s):
-    trials = Trials(monkeypatch, lambda blocks: 9 + more_s * (blocks > 16))
-    assert trials.estimate() == wall_time.WallTime(3200, 9.0)
+    trials = Trials(monkeypatch, lambda blocks: 9 + more_s * (blocks > 32))
+    assert trials.estimate(in_order=True) == wall_time.WallTime(3200, 9.0)
+
+
+def test_noise_is_not_taken_for_a_queue_where_nothing_is_atomic(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 9 + 0.5 * (blocks > 16))
+    assert trials.estimate().seconds == pytest.approx(9 + 0.5 / 16 * 3184)
 
 
 def test_a_limit_in_the_second_trial_says_that_it_takes_longer(monkeypatch):
