@@ -32,7 +32,7 @@ TensorFormat = Literal["FP16", "TF32"]  # of operands
 FIRST_TF32 = (8, 0)  # compute capability
 
 # The clock while tensor cores are busy for a share of the time, relative to that at a low share.
-# Fitted on the clocks of 163 launches of validation/timing/tensor_launches.py and
+# Fitted on the clocks of 161 launches of validation/timing/tensor_launches.py and
 # validation/timing/public_tensor, as Nsight Compute counted them on an H200 (docs/decisions/0195).
 RELATIVE_CLOCKS = ((0.0, 1.0), (0.3, 1.0), (0.5, 0.98), (1.0, 0.88))
 LEAST_MHZ, MOST_MHZ = 100, 4000  # of a clock that a user gives

@@ -70,6 +70,7 @@ def technical(reason: str) -> Evidence:
 
 _PROBES = "python -m toolkit.microbenchmarks"
 _BLOCK_TIMES = "python -m benchmarks.block_times"
+_COUNTERS = "sectors of 76 launches on tensor cores (tensor_counters_h200.json), ncu, H200"
 _REACH = "python -m benchmarks.l2_reach"
 _LOAD_CYCLES = "python -m benchmarks.global_load_cycles"
 _SECTORS = "sectors of the ladder at 512 to 8192, H100 and H200"
@@ -96,6 +97,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "HELD_BY_CONFLICTS": fitted("vectorized at 4096"),
         "AHEAD": fitted("sectors of rungs that copy ahead, H100 and H200"),
         "AHEAD_WITHOUT_NEIGHBOUR": fitted("the same, one block per SM", "AHEAD"),
+        "PAST_L1_IN_SEVERAL_WAVES": measured(_COUNTERS),
         "GOLDEN": technical("any number that spreads its multiples evenly"),
         "PACES_OF_COPIES": fitted("split-k and async-copy at 8192, H100 and H200"),
         "FAST_SMS": measured("python -m benchmarks.code_fetch", "FAST_BY"),
@@ -155,6 +157,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
         ),
         "DOUBLES_AT_ONCE": measured("toolkit/microbenchmarks/tensor.py: DMMA, H200"),
+        "MEASURED_CAPABILITY MEASURED_L2_BYTES": documented(
+            "sm_90.toml: `l2_bytes_per_clock` is that of an H100"
+        ),
+        "PART_OF_LINE_BYTES PARTS_IN_STEP": measured(_COUNTERS),
+        "ALL_SECTORS SECTORS_OF_MASK": technical("four sectors of a line, a bit each"),
     },
     "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_COSTS": _ENOUGH},
     "analysis/timing/costs.py": {

@@ -40,11 +40,11 @@ LOCAL_WRITTEN_FROM, LOCAL_WRITTEN_ALL = 0.4, 1.9
 # 32 at random places of 512 MiB take 60.6 ps, of which reading the pair takes the time of
 # `dram_pair_bytes` (stg_4_of_32_bytes_at_random_512_mib).
 WRITTEN_PAIR_BYTES = 157
-# The L2 whose rate `l2_bytes_per_clock` is, that of an H100. A slice of an H200 is as fast, and
-# there are more of them: all SMs copy 35.7 bytes per clock each (cluster_1_alone_48_all_sms).
+# The L2 whose rate `l2_bytes_per_clock` is: that of an H100. A slice of an H200 is as fast, and it
+# has more of them: all SMs copy 35.6 bytes per clock each (cluster_1_alone_48_all_sms).
 MEASURED_CAPABILITY, MEASURED_L2_BYTES = (9, 0), 50 * MIB
 # Of the copies past L1 that take less than this of each line: the fraction of the fetches that meet
-# those of other SMs on their way, relative to other copies. 0.2 to 0.5 in six launches on an H200
+# those of other SMs on their way, relative to other copies. 0.2 to 0.6 in six launches on an H200
 # (docs/decisions/0195).
 PART_OF_LINE_BYTES = 64
 PARTS_IN_STEP = 0.35
@@ -87,37 +87,6 @@ class ModelledSm:
     def resident(self) -> int:
         """Number of resident blocks."""
         return min(self.work.blocks_per_sm, self.blocks)
-
-    @property
-    def l2_size(self) -> float:
-        """The number of slices of L2, relative to the L2 whose rate is a constant."""
-        if self.device.compute_capability != MEASURED_CAPABILITY:
-            return 1.0
-        return self.device.l2_bytes / MEASURED_L2_BYTES
-
-    @cached_property
-    def merged_share(self) -> float:
-        """Sectors that L2 sends, relative to those that SMs receive.
-
-        Copies of small parts of lines seldom meet those of other SMs on their way.
-        """
-        share = self.work.merged_share
-        if self.work.copies_past_l1 and self._bytes_of_copied_lines < PART_OF_LINE_BYTES:
-            return 1 - PARTS_IN_STEP * (1 - share)
-        return share
-
-    @property
-    def _bytes_of_copied_lines(self) -> float:
-        """Bytes that a copy past L1 takes of each of its lines, on average."""
-        copies = [one for one in self.work.instructions if one.action == "copy" and one.sectors]
-        if not copies:
-            return LINE_BYTES
-        streams = self.work.sample.replayed[-1]
-        kinds = self.work.code["kind"][streams.steps["pc"]]
-        lines = streams.steps["lines"]
-        sectors = streams.lines[np.repeat(kinds == Kind.COPY, lines)] & ALL_SECTORS
-        used = sum(one.ideal for one in copies) / sum(one.sectors for one in copies)
-        return SECTOR_BYTES * used * float(SECTORS_OF_MASK[sectors].mean())
 
     @cached_property
     def numbers_of_blocks(self) -> tuple[int, ...]:
@@ -174,8 +143,8 @@ class ModelledSm:
             "write_bytes_per_clock": written,
             "lookup_clocks": c.lookup_clocks / crowd,
         }
-        if work.copies_past_l1:
-            numbers["l2_line_bytes"] *= self.l2_size
+        if work.is_out_of_step(self.device):
+            numbers["l2_line_bytes"] *= _l2_size(self.device)
         return Machine(
             **numbers,
             slots=self.resident,
@@ -291,10 +260,38 @@ def l2_bytes_per_clock(sm: ModelledSm) -> float:
     """
     c = sm.constants
     alone = c.l2_bytes_per_clock
-    if sm.work.copies_past_l1:  # L2 keeps its clock where that of the SMs falls
-        alone *= sm.l2_size * sm.device.boost_clock_hz / sm.clock_hz
-    merged = min(c.merged_l2_bytes_per_clock, alone / sm.merged_share)
+    if sm.work.is_out_of_step(sm.device):  # L2 keeps its clock where that of the SMs falls
+        alone *= _l2_size(sm.device) * sm.device.boost_clock_hz / sm.clock_hz
+    merged = min(c.merged_l2_bytes_per_clock, alone / _merged_share(sm.work))
     return max(alone, merged)
+
+
+def _l2_size(device: Device) -> float:
+    """The number of slices of L2, relative to the L2 whose rate is a constant."""
+    is_measured = device.compute_capability == MEASURED_CAPABILITY
+    return device.l2_bytes / MEASURED_L2_BYTES if is_measured else 1.0
+
+
+def _merged_share(work: Work) -> float:
+    """Sectors that L2 sends, relative to those that SMs receive.
+
+    Copies of small parts of lines seldom meet those of other SMs on their way.
+    """
+    if work.copies_past_l1 and _bytes_of_copied_lines(work) < PART_OF_LINE_BYTES:
+        return 1 - PARTS_IN_STEP * (1 - work.merged_share)
+    return work.merged_share
+
+
+def _bytes_of_copied_lines(work: Work) -> float:
+    """Bytes that a copy past L1 takes of each of its lines, on average."""
+    copies = [one for one in work.instructions if one.action == "copy" and one.sectors]
+    streams = work.sample.replayed[-1]
+    is_copy = work.code["kind"][streams.steps["pc"]] == Kind.COPY
+    sectors = streams.lines[np.repeat(is_copy, streams.steps["lines"])] & ALL_SECTORS
+    if not copies or not sectors.size:
+        return LINE_BYTES
+    used = sum(one.ideal for one in copies) / sum(one.sectors for one in copies)
+    return SECTOR_BYTES * used * float(SECTORS_OF_MASK[sectors].mean())
 
 
 def _dram_work(sm: ModelledSm) -> float:

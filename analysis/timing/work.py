@@ -91,7 +91,7 @@ class Work:
     weight: float = 1.0
     #: sectors that L2 sends, relative to those that SMs receive: one may go to several SMs of a GPC
     merged_share: float = 1.0
-    copies_past_l1: bool = False  #: tiles reach shared memory by copies that pass L1 by
+    copies_past_l1: bool = False  #: all asynchronous copies to shared memory pass L1 by
     #: shares of the repeated reads that come soon after the first one (`Traffic.soon_shares`)
     soon_shares: tuple[float, ...] = ()
     #: fraction of the stored sectors that L1 sends to L2 after merging adjacent stores
@@ -134,6 +134,11 @@ class Work:
         if self.of_sm:
             return self.of_sm.relative_work * device.sm_count / min(self.blocks, device.sm_count)
         return self.most_blocks(device) * device.sm_count / self.blocks
+
+    def is_out_of_step(self, device: Device) -> bool:
+        """True if copies past L1 are those of several waves of blocks, several on an SM."""
+        resident = self.blocks_per_sm * device.sm_count
+        return self.copies_past_l1 and self.blocks_per_sm > 1 and self.blocks > resident
 
     @property
     def loaded_from_dram(self) -> float:

@@ -189,8 +189,8 @@ HELD_BY_CONFLICTS = 0.8, 60_000.0
 # blocks.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 1850.0)}
 AHEAD_WITHOUT_NEIGHBOUR = 0.8, 4500.0  # the occupancy is one block per SM
-# Copies past L1 of launches whose SMs run several blocks at a time, and others after them: 0.1 to
-# 0.5 in 12 launches on an H200 (docs/decisions/0195).
+# Copies past L1 of launches whose SMs run several blocks at a time, and others after them: 0.02 to
+# 0.53 in 13 launches on an H200, and more than 1 in three (docs/decisions/0195).
 PAST_L1_IN_SEVERAL_WAVES = 0.35
 
 

@@ -135,7 +135,7 @@ def _traffic_of_first(
         copies=copies,
         conflicts=copies == "loads" and conflicts > 0,
         past_l1=facts.past_l1,
-        waves=blocks / (device.sm_count * per_sm),
+        waves=geometry.blocks / (device.sm_count * per_sm),
     )
     stored = sum(one.threads * (one.bytes_per_lane or WIDEST_BYTES) for one in stores)
     return traffic(

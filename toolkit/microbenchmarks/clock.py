@@ -25,7 +25,6 @@ SOURCE = text("clock.cu").replace(
 )
 IDLE_S, LAUNCHES = 1.0, 9
 SHORT_S, LONG_S = 1e-4, 3e-3  # length of a launch
-LENGTHS_US = (10, 20, 40, 80, 160, 320)  # of launches in which the clock falls
 SHARED_BYTES = 49152
 READ_BYTES = 1 << 30
 HALF_MOST = 0x3C00  # halves below 1
@@ -114,13 +113,5 @@ BENCHMARKS = (
         _clock,
         name=tuple(LOADS),
         seconds=LONG_S,
-    ),
-    *each(
-        "clock_{name}_of_{us}_us_hz",
-        "Hz",
-        "nine launches of {us} us after a second without work, load: {name}",
-        lambda bench, name, us: _clock(bench, name, us * 1e-6),
-        name=("mma", "wgmma_1_of_2", "wgmma"),
-        us=LENGTHS_US,
     ),
 )

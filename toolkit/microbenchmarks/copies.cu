@@ -1,4 +1,4 @@
-// Copies past L1 (CACHE: "cg") or by L1 ("ca") to rows of shared memory: 16 bytes a lane, rows of ROW bytes that are 2,048 apart in memory. They are
+// Copies past L1 to rows of shared memory: 16 bytes a lane, rows of ROW bytes that are 2,048 apart in memory. They are
 // stored SHARED_PITCH apart, SHIFT bytes from the start, and with SWIZZLE the pieces of 16 bytes of a row trade places.
 // A lane copies LANE_BYTES of a row by copies that follow each other, so that a copy of the warp takes 16 of each of them.
 enum { COPIES = 8, PITCH = 2048, ROWS = COPIES * 512 / ROW, OF_LANE = LANE_BYTES / 16 };
@@ -22,32 +22,7 @@ extern "C" __global__ __launch_bounds__(256) void copies(long long* noted, char*
     for (int round = 0; round < rounds; ++round) {
 #pragma unroll
         for (int j = 0; j < COPIES; ++j)
-            asm volatile("cp.async." CACHE ".shared.global [%0], [%1], 16;" ::"r"(to[j]), "l"(from[j] + round % TURNS * ROW) : "memory");
-        asm volatile("cp.async.commit_group;\ncp.async.wait_group 3;" ::: "memory");
-    }
-    const long long stop = clock64();
-    if (lane == 0) {
-        noted[2 * (blockIdx.x * warps + warp)] = start;
-        noted[2 * (blockIdx.x * warps + warp) + 1] = stop;
-    }
-}
-
-// Copies by L1 of 4 bytes a lane, GAP bytes apart in memory and SHARED_GAP in shared memory. GAP / 4 copies that follow each
-// other read the same lines. A warp reads other lines in each of TURNS rounds, and then the same ones again.
-extern "C" __global__ __launch_bounds__(256) void words(long long* noted, char* memory, int rounds)
-{
-    extern __shared__ __align__(1024) char shared[];
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32, room = 32 * SHARED_GAP + 4 * COPIES;
-    const unsigned to = unsigned(__cvta_generic_to_shared(shared)) + warp * room + lane * SHARED_GAP;
-    const char* from = memory + size_t(blockIdx.x * warps + warp) * TURNS * COPIES * 128 + lane * GAP;
-    __syncthreads();
-    const long long start = clock64();
-#pragma unroll 1
-    for (int round = 0; round < rounds; ++round) {
-        const char* here = from + round % TURNS * COPIES * 128;
-#pragma unroll
-        for (int j = 0; j < COPIES; ++j)
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to + 4 * j), "l"(here + 4 * j % GAP + 4 * j / GAP * 32 * GAP) : "memory");
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to[j]), "l"(from[j] + round % TURNS * ROW) : "memory");
         asm volatile("cp.async.commit_group;\ncp.async.wait_group 3;" ::: "memory");
     }
     const long long stop = clock64();

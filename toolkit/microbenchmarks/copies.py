@@ -1,4 +1,4 @@
-"""Copies past L1 to rows of shared memory, and by L1 of single words."""
+"""Copies past L1 to rows of shared memory: plain, padded, shifted, swizzled and of parts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,6 @@ TURNS = 8  # rounds until the same lines are copied again: more than are in flig
 FEW, MANY = 64, 256  # rounds
 REPEATS = 3
 THREADS = WARP_SIZE * WARPS
-# macros of the other kernel of the file
-UNUSED_WORDS = {"GAP": 4, "SHARED_GAP": 4}
-UNUSED_ROWS: dict[str, int | str] = {
-    **{"ROW": 64, "SHARED_PITCH": 64, "SHIFT": 0, "SWIZZLE": 0, "LANE_BYTES": 16},
-    "CACHE": '"cg"',
-}
 
 
 def _copy(
@@ -36,26 +30,14 @@ def _copy(
     swizzle: int = 0,
     lane: int = 16,
     on: str = ONE_SM,
-    cache: str = "cg",
-    turns: int = TURNS,
 ) -> Median:
     """Clocks of an SM per copy of a warp. `lane`: bytes of a row that a lane copies."""
     pitch, rows = row + pad, COPIES * 512 // row
     layout = {"ROW": row, "SHARED_PITCH": pitch, "SHIFT": shift, "SWIZZLE": swizzle}
-    how: dict[str, int | str] = {"LANE_BYTES": lane, "TURNS": turns, "CACHE": f'"{cache}"'}
-    kernel = bench.kernel(SOURCE, "copies", "", **layout, **how, **UNUSED_WORDS)
+    kernel = bench.kernel(SOURCE, "copies", "", **layout, LANE_BYTES=lane, TURNS=TURNS)
     memory = bench.shared(Memory).zero(bench.blocks(on) * WARPS * rows * PITCH)
     dynamic = WARPS * (rows * pitch + 128)
     return _clocks(bench, kernel, memory, Geometry.of(bench.blocks(on), THREADS, dynamic))
-
-
-def _words(bench: Bench, gap: int, shared_gap: int, turns: int) -> Median:
-    """Clocks of an SM per copy of a warp, of 4 bytes a lane."""
-    gaps = {"GAP": gap, "SHARED_GAP": shared_gap, "TURNS": turns}
-    kernel = bench.kernel(SOURCE, "words", "", **gaps, **UNUSED_ROWS)
-    memory = bench.shared(Memory).zero(WARPS * turns * COPIES * 128)
-    dynamic = WARPS * (32 * shared_gap + 4 * COPIES)
-    return _clocks(bench, kernel, memory, Geometry.of(1, THREADS, dynamic))
 
 
 def _clocks(bench: Bench, kernel: LoadedKernel, memory: Any, geometry: Geometry) -> Median:
@@ -118,24 +100,5 @@ BENCHMARKS = (
         lane=(32, 64, 128),
         pad=(0, 16),
         on=WHERE,
-    ),
-    *each(
-        "copy_rows_of_{row}_by_l1_{turns}_turns_cycles",
-        UNIT,
-        "cp.async.ca of 16 bytes a lane; the rows come again after {turns} rounds of 32 KiB",
-        _copy,
-        row=(64, 128),
-        cache=("ca",),
-        turns=(1, 16),
-    ),
-    *each(
-        "copy_words_{gap}_apart_to_words_{shared_gap}_apart_{turns}_kib_cycles",
-        UNIT,
-        "cp.async.ca of 4 bytes a lane, {gap} bytes apart in memory, {shared_gap} in shared "
-        "memory; the lines come again after {turns} KiB of each warp",
-        _words,
-        gap=(4, 16),
-        shared_gap=(4, 32, 64, 128),
-        turns=(1, 64),
     ),
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import LETTERS, Probe
@@ -152,11 +150,10 @@ def _in_quotes(lines: str) -> str:
     return lines.replace("\n", '"\n"')
 
 
-def _beside(ptx: str, count: int, form: str = "hmma_16816_f32") -> Probe:
-    """Products, each with `count` instructions behind it on registers of their own."""
+def _beside(ptx: str, count: int) -> Probe:
+    """Products of 16x8x16, each with `count` instructions behind it on registers of their own."""
     chains, others = 4, 8
-    product = FORMS[form]
-    sums, a, b = product.registers
+    sums, a, b = FORMS["hmma_16816_f32"].registers
     written = [f"x{k}" for k in range(chains * sums)]
     read = [f"y{k}" for k in range(a + b)]
     more = [f"z{k}" for k in range(others)]
@@ -167,7 +164,8 @@ def _beside(ptx: str, count: int, form: str = "hmma_16816_f32") -> Probe:
     for k in range(COUNT // 2):
         d = ", ".join(number[x] for x in written[sums * (k % chains) : sums * (k % chains) + sums])
         first, second = (", ".join(number[y] for y in part) for part in (read[:a], read[a:]))
-        lines.append(f"mma.sync.aligned.{product.ptx} {{{d}}}, {{{first}}}, {{{second}}}, {{{d}}};")
+        form = FORMS["hmma_16816_f32"].ptx
+        lines.append(f"mma.sync.aligned.{form} {{{d}}}, {{{first}}}, {{{second}}}, {{{d}}};")
         for j in range(count):
             z = number[more[(k * count + j) % others]]
             lines.append(ptx.format(z=z, p=number["p"], q=number["q"]))
@@ -177,7 +175,7 @@ def _beside(ptx: str, count: int, form: str = "hmma_16816_f32") -> Probe:
     outputs = ", ".join([f'"+f"({x})' for x in written] + [f'"+{letter}"({z})' for z in more])
     inputs = ", ".join([f'"r"({y})' for y in read] + [f'"{letter}"({u})' for u in used])
     return Probe(
-        name=f"{form}_beside_{'ffma' if letter == 'f' else 'iadd'}_{count}",
+        name=f"mma_beside_{'ffma' if letter == 'f' else 'iadd'}_{count}",
         setup=" ".join(
             [f"float {x} = offsets[lane + {k}];" for k, x in enumerate(written)]
             + [f"{kind} {z} = offsets[lane + {k}];" for k, z in enumerate([*more, *used])]
@@ -188,25 +186,25 @@ def _beside(ptx: str, count: int, form: str = "hmma_16816_f32") -> Probe:
             [f"kept ^= __float_as_uint({x});" for x in written]
             + [f"kept ^= {_TO_BITS[letter].format(z)};" for z in more]
         ),
-        opcode=product.opcode,
+        opcode=FORMS["hmma_16816_f32"].opcode,
         count=COUNT // 2,
         threads=THREADS,
     )
 
 
-OTHERS = {"ffma": "fma.rn.f32 {z}, {p}, {q}, {z};", "iadd": "add.s32 {z}, {z}, {p};"}
-OF_OTHERS = (1, 2, 3, 4, 5)
-BESIDE = {(name, count): _beside(ptx, count) for name, ptx in OTHERS.items() for count in OF_OTHERS}
-BESIDE_TF32 = {
-    (name, count): _beside(ptx, count, "hmma_1688_tf32")
-    for name, ptx in OTHERS.items()
-    for count in OF_OTHERS
+BESIDE = {
+    (name, count): _beside(ptx, count)
+    for name, ptx in {
+        "ffma": "fma.rn.f32 {z}, {p}, {q}, {z};",
+        "iadd": "add.s32 {z}, {z}, {p};",
+    }.items()
+    for count in (1, 2, 3, 4, 5)
 }
 RATES = {
     name: _probe(f"mma_rate_{name}", one, CHAINS[one.letter], COUNT) for name, one in FORMS.items()
 }
 CHAINED = {name: _probe(f"mma_chain_{name}", one, 1, COUNT // 4) for name, one in FORMS.items()}
-PROBES = (*RATES.values(), *CHAINED.values(), *BESIDE.values(), *BESIDE_TF32.values())
+PROBES = (*RATES.values(), *CHAINED.values(), *BESIDE.values())
 
 
 def _interval(bench: Bench, form: str) -> Median:
@@ -221,11 +219,9 @@ def _chain(bench: Bench, form: str) -> Median:
     return bench.per_instruction(CHAINED[form], 1, repeats=3)
 
 
-def _interval_beside(
-    bench: Bench, op: str, count: int, probes: Mapping[tuple[str, int], Probe] = BESIDE
-) -> Median:
+def _interval_beside(bench: Bench, op: str, count: int) -> Median:
     bench.place()
-    return bench.per_instruction(probes[op, count], 2, schedulers=SCHEDULERS, repeats=3)
+    return bench.per_instruction(BESIDE[op, count], 2, schedulers=SCHEDULERS, repeats=3)
 
 
 BENCHMARKS = (
@@ -234,16 +230,8 @@ BENCHMARKS = (
         "cycles per product and scheduler",
         "each product is followed by {count} {op} on registers of their own, 2 warps per scheduler",
         _interval_beside,
-        op=tuple(OTHERS),
-        count=OF_OTHERS,
-    ),
-    *each(
-        "hmma_1688_tf32_beside_{count}_{op}_cycles",
-        "cycles per product and scheduler",
-        "the same with products of TF32",
-        partial(_interval_beside, probes=BESIDE_TF32),
-        op=tuple(OTHERS),
-        count=OF_OTHERS,
+        op=("ffma", "iadd"),
+        count=(1, 2, 3, 4, 5),
     ),
     *each(
         "{form}_interval_cycles",

@@ -401,3 +401,35 @@ def test_comments_of_constants_name_every_file_that_reads_them():
     assert "shared_latency" in told
     for name, files in told.items():
         assert sorted(files) == sorted(readers_of(name))
+
+
+CLUSTERS = recordings.read(ROOT / "validation/timing/recorded/cluster_copies_h200.json")[
+    "constants"
+]
+
+
+def test_l2_sends_as_much_whichever_block_of_a_cluster_asks():
+    """The rule of `Work.copied_for_cluster`: 32 KiB for the cluster, 16 for each block."""
+
+    def received(cluster, of, own):
+        name = f"cluster_{cluster}_of_{of}_32_and_own_{own}_all_sms_bytes_per_cycle"
+        return CLUSTERS[name]["value"]
+
+    alone = CLUSTERS["cluster_1_alone_48_all_sms_bytes_per_cycle"]["value"]
+    for cluster in (2, 4):
+        assert received(cluster, "first", 16) == pytest.approx(
+            received(cluster, "each", 16), rel=0.05
+        )
+        sent = received(cluster, "first", 16) * (32 / cluster + 16) / 48  # per SM, on average
+        assert sent == pytest.approx(alone, rel=0.1)
+    assert received(2, "first", 0) == pytest.approx(2 * alone, rel=0.1)  # as much as one SM asks
+
+
+def test_a_slice_of_l2_is_as_fast_where_there_are_more():
+    """The rule of `l2_bytes_per_clock` for copies past L1."""
+    h100_mib, h200_mib = 50, 60
+    copied = CLUSTERS["cluster_1_alone_48_all_sms_bytes_per_cycle"]["value"]
+    assert copied == pytest.approx(HOPPER.l2_bytes_per_clock * h200_mib / h100_mib, rel=0.01)
+    parts = recordings.read(ROOT / "validation/timing/recorded/copies_of_parts_h200.json")
+    of_sector = parts["constants"]["copy_rows_of_32_padded_by_0_all_sms_cycles"]["value"] / 16
+    assert of_sector == pytest.approx(HOPPER.l2_line_bytes / HOPPER.l2_bytes_per_clock, rel=0.02)

@@ -361,6 +361,25 @@ def test_an_sm_that_reads_more_than_others_has_more_bandwidth():
     assert more.machine.dram_bytes_per_clock == 2 * usual.machine.dram_bytes_per_clock
 
 
+def test_a_block_that_copies_for_its_cluster_has_as_much_more_bandwidth():
+    usual, more = (
+        modelled_sm(work(k=64, samples=(64,), blocks=132, copied_for_cluster=reads)).machine
+        for reads in (1.0, 1.5)
+    )
+    assert more.l2_bytes_per_clock == pytest.approx(1.5 * usual.l2_bytes_per_clock)
+
+
+def test_copies_past_l1_of_several_waves_have_the_rate_of_their_l2():
+    asked = work(k=64, samples=(64,), blocks=1024, blocks_per_sm=2)
+    usual, past = (
+        modelled_sm(replace(asked, copies_past_l1=is_past)).machine for is_past in (False, True)
+    )
+    assert past.l2_bytes_per_clock == pytest.approx(1.2 * usual.l2_bytes_per_clock)  # 60 of 50 MiB
+    assert past.l2_line_bytes == pytest.approx(1.2 * usual.l2_line_bytes)
+    one_wave = replace(asked, copies_past_l1=True, blocks=2 * 132)
+    assert modelled_sm(one_wave).machine.l2_bytes_per_clock == usual.l2_bytes_per_clock
+
+
 def test_work_that_other_sms_do_not_have_is_a_part_of_the_time():
     found = predict(one_sm((0, 1), relative_work=1.5), H200)
     of_sm_s = found.time_s - found.launch_s  # of which others have 1 / 1.5

@@ -48,6 +48,23 @@ def test_blocks_that_copy_ahead_are_less_in_step():
         assert share(4096, copies, per_sm=1) > share(4096, copies)
 
 
+def test_copies_past_l1_of_several_waves_are_less_in_step():
+    def share(per_sm, waves, *, past_l1=True):
+        return in_step(
+            64,
+            has_barriers=True,
+            is_alone=False,
+            blocks_per_sm=per_sm,
+            copies="asynchronous",
+            past_l1=past_l1,
+            waves=waves,
+        )
+
+    assert share(2, 4.0) < share(2, 4.0, past_l1=False)
+    assert share(2, 1.0) == share(2, 1.0, past_l1=False)
+    assert share(1, 4.0) == share(1, 4.0, past_l1=False)
+
+
 def test_blocks_that_fetch_ahead_end_half_a_life_apart():
     lifetimes = np.ones(528)
     together, staggered = (

@@ -68,7 +68,7 @@ def test_products_wait_for_the_banks_that_others_read(op, within, count):
 def test_copies_take_a_clock_for_each_write(name, row, pad, shift):
     pitch, rows = row + pad, copies.COPIES * 512 // row
     layout = {"ROW": row, "SHARED_PITCH": pitch, "SHIFT": shift, "SWIZZLE": 0}
-    defines = copies.UNUSED_ROWS | copies.UNUSED_WORDS | {"TURNS": copies.TURNS} | layout
+    defines = layout | {"LANE_BYTES": 16, "TURNS": copies.TURNS}
     kernel = compile_kernel(copies.SOURCE, "copies", target=H200, defines=defines)
 
     def arguments(rounds):

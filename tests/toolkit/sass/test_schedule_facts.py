@@ -159,3 +159,26 @@ def test_the_steps_of_a_rung_are_its_k(variant):
     steps = schedule_facts(kernel).steps([one.executed for one in found.instructions])
     busy = variant.tile_grid(variant.defaults, executed).tiles * geometry.warps_per_block
     assert steps / busy == pytest.approx(executed.k, rel=0.02)
+
+
+COPIES = """
+extern "C" __global__ void NAME(const char *from) {
+    __shared__ __align__(16) char tile[4096];
+    const unsigned to = (unsigned)__cvta_generic_to_shared(tile) + 16 * threadIdx.x;
+    BODY
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+"""
+PAST_L1 = 'asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"(from));'
+BY_L1 = PAST_L1.replace(".cg.", ".ca.").replace("16;", "4;")
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "past_l1"),
+    [("past", PAST_L1, True), ("by", BY_L1, False), ("both", PAST_L1 + BY_L1, False)],
+)
+def test_whether_all_copies_pass_l1_by(name, body, past_l1):
+    source = COPIES.replace("NAME", name).replace("BODY", body)
+    facts = schedule_facts(kernel_of(source, name))
+    assert facts.copies == "asynchronous"
+    assert facts.past_l1 == past_l1
