@@ -138,6 +138,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/timing/model_runs.py": {
         "MEET_BY_WAITS": fitted("the ladder, H200"),
         "MOST_IN_STEP": _ENOUGH,
+        "BEYOND_L1": technical("a tenth less at L2 is no table that L1 keeps"),
     },
     "toolkit/execution/in_time.py": {
         "TICKS QUANTUM QUANTUM_OF_SHARED MOST_INSTRUCTIONS": _ENOUGH,
@@ -157,6 +158,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
             "DRAM bytes of arrays in local memory of 64 to 512 bytes per thread, ncu, H200"
         ),
         "DOUBLES_AT_ONCE": measured("toolkit/microbenchmarks/tensor.py: DMMA, H200"),
+        "END_OF_ONE_SM": measured("toolkit/microbenchmarks/first_use.py: one block, H200"),
+        "ENDS_ALONE": Evidence(
+            kind="not measured", source="three launches of unequal blocks stay within 10%"
+        ),
         "MEASURED_CAPABILITY MEASURED_L2_BYTES": documented(
             "sm_90.toml: `l2_bytes_per_clock` is that of an H100"
         ),
@@ -200,7 +205,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "analysis/sm/__init__.py": {
         "BARRIER_ARRIVES BARRIER_WARPS_SHIFT": _LAYOUT,
-        "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
+        "CODE_LINE SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "CODE_WAYS": measured(_PROBES),
         "PRODUCT_OF_REGISTERS PRODUCT_ENDS_GROUP": _LAYOUT,
@@ -277,9 +282,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "KEPT_FOR AT_ONCE BY_SECOND NOT_NEXT LATER ANY": measured(_PATTERNS),
         "CLOCKS_AHEAD": _LAYOUT,
     },
+    f"{SM_CODE}/blocks.c": {"OPENING_CLOCKS": measured(f"{_PROBES} --only barriers_, H200")},
     f"{SM_CODE}/code.h": {
         "CODE_LINE": documented("NVIDIA H100 whitepaper"),
         "CODE_WAYS CODE_AHEAD": measured(_PROBES),
+        "FAR_LINES": measured(f"{_PROBES} --only jump: 101 to 118 clocks beyond five lines, H200"),
     },
     "toolkit/execution/block_counts.py": {
         "LEAST_OF_OWN": technical("tells blocks with work of their own from those of a queue")

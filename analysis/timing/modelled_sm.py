@@ -153,7 +153,7 @@ class ModelledSm:
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - work.blocks_per_sm * shared) // LINE_BYTES),
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
-            end_clocks=self._end_clocks,
+            end_clocks=_end_clocks(self),
             code_is_cached=int(
                 self.work.sample.replayed[-1].code_lines * LINE_BYTES <= c.code_bytes
             ),
@@ -174,18 +174,6 @@ class ModelledSm:
             local_written_all=LOCAL_WRITTEN_ALL * l2_bytes,
             waiting_share=min(1.0, work.loaded_from_dram / own) if own else 0.0,
         )
-
-    @property
-    def _end_clocks(self) -> int:
-        """Clocks from the last store until the launch has ended: L2 confirms the stores of an SM.
-
-        For all SMs together that takes as long as a fence, for one SM less. An SM with much more
-        work than the others ends alone.
-        """
-        of_sm = self.work.of_sm
-        is_alone = of_sm and max(of_sm.relative_work, of_sm.relative_reads) >= ENDS_ALONE
-        share = 0.0 if is_alone else self.busy_sms / self.device.sm_count
-        return round(END_OF_ONE_SM + share * (self.constants.fence_clocks - END_OF_ONE_SM))
 
     @property
     def _flag_clocks(self) -> int:
@@ -270,6 +258,18 @@ def _l2_size(device: Device) -> float:
     """The number of slices of L2, relative to the L2 whose rate is a constant."""
     is_measured = device.compute_capability == MEASURED_CAPABILITY
     return device.l2_bytes / MEASURED_L2_BYTES if is_measured else 1.0
+
+
+def _end_clocks(sm: ModelledSm) -> int:
+    """Clocks from the last store until the launch has ended: L2 confirms the stores of an SM.
+
+    For all SMs together that takes as long as a fence, for one SM less. An SM with much more work
+    than the others ends alone.
+    """
+    of_sm = sm.work.of_sm
+    is_alone = of_sm and max(of_sm.relative_work, of_sm.relative_reads) >= ENDS_ALONE
+    share = 0.0 if is_alone else sm.busy_sms / sm.device.sm_count
+    return round(END_OF_ONE_SM + share * (sm.constants.fence_clocks - END_OF_ONE_SM))
 
 
 def _merged_share(work: Work) -> float:

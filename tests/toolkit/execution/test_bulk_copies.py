@@ -209,8 +209,8 @@ def test_a_block_that_waits_for_itself_is_a_deadlock():
 
 
 def test_blocks_of_one_place_that_wait_are_all_executed():
-    execution = waits("> 0", "- 1", 200, blocks="representative")
-    assert execution.basis == "all 200 blocks executed: blocks wait for others"
+    execution = waits("> 0", "- 1", 300, blocks="representative")
+    assert execution.basis == "all 300 blocks executed: blocks wait for others"
     assert execution.outputs[1].all()
 
 
