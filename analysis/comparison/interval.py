@@ -34,7 +34,7 @@ from analysis.l2_state import L2State
 from analysis.timing.predicted import Predicted, Resource
 
 COVERS = 0.8
-COVERED = 0.78  # of public launches that the widths do not come from (docs/validation.md)
+COVERED = 0.80  # of public launches that the widths do not come from (docs/validation.md)
 # Half width of an interval of 80%, relative to the one of 95% of a mean of random blocks, which has
 # 2.4 standard errors (toolkit.execution.sampling).
 SHARE_OF_95 = 1.28 / 2.4

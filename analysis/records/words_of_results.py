@@ -28,7 +28,7 @@ ENTRIES = (
             "The measured time of 80 of 100 launches is expected between the two numbers.",
             "They come from the errors of launches that were measured and have the same "
             "limiter and similarly busy units.",
-            "It is not a bound: of public launches that its width does not come from, 78 of 100 "
+            "It is not a bound: of public launches that its width does not come from, 80 of 100 "
             "were inside.",
         ),
         formula="predicted time / quotients of predicted and measured times of such launches",
