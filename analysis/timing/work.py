@@ -82,6 +82,7 @@ class Work:
     dram_read_bytes: float
     dram_write_bytes: float
     l2: L2State = DEFAULT_L2  #: at the start; of a warm L2, the bytes above are those that it lacks
+    code_stays: bool = True  #: the SMs have code of the launch before, if they can hold it
     dram_lone_pairs: float = 0.0  #: pairs of sectors that DRAM reads without the rest of a line
     dram_lone_writes: float = 0.0  #: the same of pairs that it writes
     dram_fill_bytes: float = (

@@ -343,6 +343,7 @@ def work_of(
         dram_read_bytes=traffic.dram_read_bytes,
         dram_write_bytes=traffic.dram_write_bytes,
         l2=residence.l2,
+        code_stays=residence.code_stays,
         dram_lone_pairs=traffic.dram_lone_pairs,
         dram_lone_writes=traffic.dram_lone_writes,
         dram_fill_bytes=traffic.dram_fill_bytes,

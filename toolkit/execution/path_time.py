@@ -36,13 +36,15 @@ def predicted_time(
     """The predicted time of a call on a device, all of its launches together.
 
     `operands` are the flat buffers of A, B and C. The first launch finds L2 in the state `l2`, the
-    others find what they read, as far as L2 holds it. No launch sees what one before wrote: the
+    others find what they read, as far as L2 holds it. If the launches are of several kernels, none
+    finds its code in the instruction cache. No launch sees what one before wrote: the
     workspace is zero, which stands for operands that need no special treatment. Raises as
     `simulate` does.
     """
     workspace = np.zeros(plan.workspace_bytes // FLOAT_BYTES + 1, np.float32)
     buffers = {**operands, "workspace": workspace}
     parts: list[tuple[str, Predicted]] = []
+    code_stays = len({(launch.file, launch.entry) for launch in plan.launches}) == 1
     for launch in plan.launches:
         kernel = compile_kernel(
             launch.source,
@@ -59,6 +61,7 @@ def predicted_time(
             sums_decide=False,
             explanation=explanation,
             l2=L2State.WARM if parts else l2,
+            code_stays=code_stays,
         )
         geometry = launch_geometry(launch.grid, launch.block, launch.dynamic_shared_bytes)
         found = simulator.run(kernel, geometry, arguments_of(launch, product, buffers))

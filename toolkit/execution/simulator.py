@@ -103,6 +103,7 @@ class Simulator:
     `explanation`: what predictions say that the time is spent on. `sums_decide`: False if the
     caller knows that no branch or address depends on sums of products, although they go through
     memory that the kernel reads. They are not computed then, if outputs are not asked for.
+    `code_stays`: False if the launch follows one of another kernel, for predicted times.
     `allow_out_of_bounds`: go on where accesses are beyond all arrays, if outputs are not asked for.
     """
 
@@ -121,6 +122,7 @@ class Simulator:
     sums_decide: bool = True
     setup: LaunchSetup = PLAIN
     l2: L2State = DEFAULT_L2
+    code_stays: bool = True
     allow_out_of_bounds: bool = False
 
     def __post_init__(self) -> None:
@@ -194,6 +196,7 @@ class Simulator:
             return execution
         try:
             residence = residence_of(self.device, cubin, geometry, self.l2)
+            residence = replace(residence, code_stays=self.code_stays)
         except InputError as error:
             return unmodelled_execution(execution, str(error))
         return modelled_execution(

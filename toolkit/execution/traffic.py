@@ -42,11 +42,15 @@ WIDEST_BYTES = 16  # per lane; a bulk copy counts as accesses of this width
 
 @dataclass(frozen=True, kw_only=True)
 class Residence:
-    """Device that a kernel would run on, what it finds in L2, and its resident blocks per SM."""
+    """Device that a kernel would run on, what it finds there, and its resident blocks per SM.
+
+    `code_stays`: the launch before is one of the same kernel, whose code the SMs still have.
+    """
 
     device: Device
     blocks_per_sm: int
     l2: L2State = DEFAULT_L2
+    code_stays: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

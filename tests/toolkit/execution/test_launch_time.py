@@ -147,6 +147,19 @@ def test_a_launch_has_a_time_a_limiter_and_bounds_below_the_time():
     assert found.constants == "sm_90, measured"
 
 
+def test_a_launch_that_follows_one_of_another_kernel_waits_for_its_code():
+    arrays = [np.arange(BLOCKS * THREADS, dtype=np.float32) for _ in range(2)]
+    geometry = Geometry.of(BLOCKS, THREADS)
+    stays, comes = (
+        toolkit.execution.simulator.Simulator(
+            device=find_device("h200"), blocks="representative", code_stays=code_stays
+        ).run(code("axpy"), geometry, arrays)
+        for code_stays in (True, False)
+    )
+    assert Effect.FETCH not in {one.effect for one in time_of(stays).costs}
+    assert time_of(comes).time_s > time_of(stays).time_s
+
+
 def test_the_basis_says_which_blocks_stand_for_all():
     # SM 66 of 132 has blocks 66, 198, 330, 462 and 594 of 600
     assert "; blocks 66, 198, 462, 594 represent all 600" in launched(code("copy")).prediction_basis
