@@ -47,6 +47,8 @@ LEAST_OF_LIMITER = 7  # launches
 _TABLES = ("COLUMNS", "LAUNCHES")
 
 
+LEAST_PAIRS = 30  # of a part: a fifth of fewer are a handful of launches
+
 _SIZE, _MARGIN = 360, 48
 _COLORS = ("steelblue", "darkorange", "seagreen", "firebrick", "purple")
 _FIGURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}"
@@ -177,9 +179,10 @@ def source_of(found: Mapping[str, Look], part: str) -> str:
 
 
 def pair_share(found: Mapping[str, Look]) -> float:
-    """PAIR_SHARE: what pairs of public launches need, in the part that needs more."""
+    """PAIR_SHARE: what pairs of public launches need, in the part of LEAST_PAIRS that needs more."""
     factor = held_out_factor(found)
-    return round(max(factor_of(found[part].needed_of_pairs(factor)) for part in public(found)), 2)
+    needed = [found[part].needed_of_pairs(factor) for part in public(found)]
+    return round(max(factor_of(pairs) for pairs in needed if len(pairs) >= LEAST_PAIRS), 2)
 
 
 def crossed(found: Mapping[str, Look]) -> Iterator[tuple[str, str, list[WithInterval]]]:

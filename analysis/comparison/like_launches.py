@@ -13,7 +13,7 @@ USUAL_DISTANCE = 0.3680
 
 # Half width of the interval of a change between two versions of one kernel, relative to that of
 # two independent predictions.
-PAIR_SHARE = 1.17
+PAIR_SHARE = 0.86
 
 COLUMNS = """
 ISSUE FP32 PRODUCTS LOGIC DOUBLE HALF SPECIAL TENSOR SHARED_MEMORY CONSTANTS L1 L2 ATOMICS STORES

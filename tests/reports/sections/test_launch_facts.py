@@ -34,7 +34,7 @@ def test_a_time_has_its_interval_on_the_page(report):
     )
     other = replace(found, predicted=replace(predicted, limiter=Resource.L2))
     assert facts.error_sentence(other) == (
-        "80 % interval: 78 % of the held-out launches were inside theirs"
+        "80 % interval: 80 % of the held-out launches were inside theirs"
     )
 
 

@@ -310,7 +310,7 @@ def test_a_baseline_with_a_device_holds_its_traffic():
 def test_times_of_launches_are_told_and_hold_nothing():
     files = launches(17, 16, "-d h200")
     said = compare(files).stdout
-    assert said.startswith("turn: 3.83 µs predicted, no change.\n")
+    assert said.startswith("turn: 3.77 µs predicted, no change.\n")
     assert refused(f"{files} --fail-on time").endswith(
         "but never fail a check): simulate or run both launches alike"
     )
