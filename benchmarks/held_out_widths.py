@@ -179,10 +179,11 @@ def source_of(found: Mapping[str, Look], part: str) -> str:
 
 
 def pair_share(found: Mapping[str, Look]) -> float:
-    """PAIR_SHARE: what pairs of public launches need, in the part of LEAST_PAIRS that needs more."""
+    """PAIR_SHARE: what pairs need, in the public part of LEAST_PAIRS or more that needs most."""
     factor = held_out_factor(found)
     needed = [found[part].needed_of_pairs(factor) for part in public(found)]
-    return round(max(factor_of(pairs) for pairs in needed if len(pairs) >= LEAST_PAIRS), 2)
+    many = [pairs for pairs in needed if len(pairs) >= LEAST_PAIRS]
+    return round(max(map(factor_of, many or needed)), 2)
 
 
 def crossed(found: Mapping[str, Look]) -> Iterator[tuple[str, str, list[WithInterval]]]:

@@ -155,8 +155,7 @@ class ModelledSm:
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             end_clocks=_end_clocks(self),
             code_is_cached=int(
-                work.code_stays
-                and work.sample.replayed[-1].code_lines * LINE_BYTES <= c.code_bytes
+                work.code_stays and work.sample.replayed[-1].code_lines * LINE_BYTES <= c.code_bytes
             ),
             flag_clocks=self._flag_clocks,
             merged_share=work.merged_share,

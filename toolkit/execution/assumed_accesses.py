@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.distinct import order_of
-from toolkit.execution.executed import SECTORS_OF_LINE, ExecutedBlock
+from toolkit.execution.executed import LOST, SECTORS_OF_LINE, ExecutedBlock, NoPlanError
 from toolkit.execution.sampling import nearest
 from toolkit.sass.accesses import Below, RecordedAccesses, is_recorded
 from toolkit.sass.core.binding import ACCESS
@@ -40,7 +40,8 @@ def assumed_accesses(
 ) -> RecordedAccesses:
     """Accesses of `blocks` blocks, from those of the executed `samples` by linear index.
 
-    `starts`: the first line of each array, in order.
+    `starts`: the first line of each array, in order. Raises NoPlanError if there was no
+    room for all lines of blocks that access others from block to block.
     """
     known = np.array(sorted(samples))
     recorded_spread = max(one.spread for one in samples.values())
@@ -51,6 +52,9 @@ def assumed_accesses(
         array: _Move.of(array, known, of_samples, arrays, common)
         for array in np.unique(np.concatenate(arrays)).tolist()
     }
+    has_dropped = any(one.dropped for one in samples.values())
+    if has_dropped and any(move.step != 0 for move in moves.values()):
+        raise NoPlanError(LOST)  # lines that were chosen by their addresses are others when moved
     place = np.searchsorted(known, nearest(known, np.arange(blocks)))
     represented = np.bincount(place, minlength=len(known)).tolist()
     visited = sum(times * len(rows) for times, rows in zip(represented, of_samples, strict=True))

@@ -404,6 +404,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
             limit_s=selection.limit_s,
             # a block that finds all others done may do more than they
             always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
+            restore=bound.restore,
         )
     )
     if not found.is_sufficient and not found.is_in_part and _is_short(selection):
@@ -425,7 +426,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         observed=found,
         tickets=bound.tickets,
         estimates=found.estimates,
-        uncertainty="" if found.is_sufficient else _uncertainty(len(found.runs), bound),
+        uncertainty=_doubt(found, bound),
         work=found.work,
     )
 
@@ -436,6 +437,17 @@ def _requests(runs: Sequence[Run], bound: BoundLaunch) -> dict[int, FirstRequest
     for run in runs:
         found = first_requests(run.requests, bound) | found
     return found
+
+
+def _doubt(found: Observed, bound: BoundLaunch) -> str:
+    """What is to be said of estimates; empty if nothing is."""
+    if found.is_sufficient:
+        return ""
+    said = _uncertainty(len(found.runs), bound)
+    drawn = found.estimates
+    if found.is_in_part and drawn and drawn.agreeing == drawn.drawn:
+        said += ", which do the same: if another one takes longer, so does the launch"
+    return said
 
 
 def _uncertainty(executed: int, bound: BoundLaunch) -> str:

@@ -39,6 +39,7 @@ class ExecutedBlock:
     sectors: NDArray[np.int64]  # number of the sector
     rows: NDArray[Any]  # step, warp and kind of the access
     below: Below  # requests to L2
+    dropped: int = 0  # part of `spread`: lines for which there was no room beside other blocks
 
     @property
     def counts(self) -> NDArray[Any]:
@@ -90,7 +91,8 @@ def _thinned(sample: ExecutedBlock, spread: int) -> ExecutedBlock:
         return sample
     kept = is_recorded((sample.sectors // SECTORS_OF_LINE).astype(np.uint64), spread)
     sectors, rows = sample.sectors[kept], sample.rows[kept]
-    return replace(sample, spread=spread, sectors=sectors, rows=rows)
+    dropped = sample.dropped + spread - sample.spread
+    return replace(sample, spread=spread, sectors=sectors, rows=rows, dropped=dropped)
 
 
 def _sample(run: Run) -> ExecutedBlock:

@@ -160,6 +160,7 @@ class Observable:
     limit_s: float  # if a few blocks show that all take no longer, all are executed
     # blocks that are executed in any case, by their linear indices
     always: Sequence[int] = ()
+    restore: Callable[[], None] = lambda: None  # undoes what executed blocks stored
 
 
 def observed(launch: Observable) -> Observed:
@@ -318,17 +319,20 @@ class _Observer:
         self.executed = executed
         if executed.blocks <= FEWEST_LONG:
             raise NoPlanError("")
+        self.launch.restore()  # blocks that were followed may be drawn again
         started = time.perf_counter()
         drawn = self._from_parts(FEWEST_LONG)
         taken_s = time.perf_counter() - started
         if taken_s * executed.blocks / FEWEST_LONG <= self.launch.limit_s:
-            raise NoPlanError(LONG)
+            raise NoPlanError("" if executed.blocks < LEAST_BLOCKS else LONG)
         mean = np.mean([one.counts["executed"].sum() for one in executed.samples.values()])
         further = int(min(MOST_OF_LONG / mean, FEWEST_LONG * MOST_OF_LONG_S / taken_s))
         further -= FEWEST_LONG
         if further >= FEWEST_LONG:
             drawn += self._from_parts(min(further, executed.blocks // 2, DRAWN))
         executed.execute(self.launch.always)
+        if len(executed.samples) == executed.blocks:
+            raise NoPlanError("")
         counts = executed.samples[drawn[0]].counts
         class_of = np.zeros(executed.blocks, dtype=np.uint32)
         everything = np.ones(len(counts), dtype=COUNT)
@@ -339,7 +343,8 @@ class _Observer:
     def _from_parts(self, count: int) -> list[int]:
         """Execute a random block of each of `count` parts of the launch. Return the new ones."""
         drawn = drawn_from_parts(self.executed.blocks, count, self.launch.seed)
-        new = [block for block in drawn if block not in self.executed.samples]
+        known = self.executed.samples.keys() | set(self.launch.always)
+        new = [block for block in drawn if block not in known]
         self.executed.execute(new)
         return new
 

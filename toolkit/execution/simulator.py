@@ -367,10 +367,13 @@ class Simulator:
         self, bound: BoundLaunch, blocks: Sequence[range], most_instructions: int | None = None
     ) -> list[Run]:
         progress = FinishedBlocks(of=sum(map(len, blocks)), advance=self.advance)
+        most = self.max_instructions
+        if most_instructions:
+            most = min(most, most_instructions)
         return run_blocks(
             bound,
             blocks,
-            max_instructions=most_instructions or self.max_instructions,
+            max_instructions=most,
             workers=self.workers,
             advance=progress.add,
         )

@@ -400,6 +400,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit-s", type=float, default=3600.0, help="of all of them")
     chosen = parser.parse_args(argv)
+    if chosen.table and chosen.part not in SEEDS:
+        parser.error(f"--table needs --part {' or '.join(SEEDS)}")
     folder, ends = chosen.folder, time.monotonic() + chosen.limit_s
     cubins = folder / "cubins"
     cubins.mkdir(exist_ok=True)

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from toolkit.execution import assumed_accesses as assumed
+from toolkit.execution.executed import NoPlanError
 from toolkit.sass.accesses import Below, is_recorded
 
 STARTS = [100, 1000, 5000]  # lines at which a table, a result and a gathered array begin
@@ -26,7 +27,7 @@ def sample(block: int) -> Any:
     rows["step"] = np.arange(len(lines))
     rows["kind"][4:6] = 1
     below = Below(read=9, written_by_warps=2)
-    return SimpleNamespace(sectors=4 * lines, rows=rows, below=below, spread=0)
+    return SimpleNamespace(sectors=4 * lines, rows=rows, below=below, spread=0, dropped=0)
 
 
 def one_by_one(samples: dict[int, Any], blocks: int, spread: int) -> NDArray[Any]:
@@ -72,3 +73,10 @@ def test_blocks_with_accesses_to_some_lines_are_thinned_alike() -> None:
     of_executed = found.rows[np.isin(found.rows["block"], list(samples))]
     assert is_recorded(of_executed["line"], 2).all()
     assert found.below.read == 1800  # of all lines
+
+
+def test_lines_that_were_dropped_are_not_moved() -> None:
+    samples = {block: sample(block) for block in (0, 99, 199)}
+    samples[99].spread = samples[99].dropped = 1
+    with pytest.raises(NoPlanError, match="too many accesses"):
+        assumed.assumed_accesses(samples, 200, STARTS)

@@ -27,6 +27,13 @@ extern "C" __global__ void iterate(float *x, const int *times) {
     for (int k = 0; k < times[i]; k++) a = a * (1.0f - a) * 3.7f;
     x[i] = a;
 }
+extern "C" __global__ void consume(int *times, float *x) {
+    float a = threadIdx.x;
+    const int n = times[blockIdx.x];
+    times[blockIdx.x] = 0;
+    for (int k = 0; k < n; k++) a = a * 1.0001f + 0.5f;
+    x[blockIdx.x * blockDim.x + threadIdx.x] = a;
+}
 extern "C" __global__ void two_phases(float *x, const int *next, int n) {
     int at = threadIdx.x;
     float a = 0;
@@ -53,6 +60,17 @@ def short_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator, "SOON", 10_000)
     monkeypatch.setattr(observation, "MOST_FOLLOWED", 1_000)
     monkeypatch.setattr(observation, "MOST_OF_LONG", 10_000)
+
+
+@pytest.mark.usefixtures("short_budgets")
+def test_blocks_that_were_followed_find_what_they_found_first() -> None:
+    blocks = 300
+    run = Simulator(device=H200, blocks="representative", limit_s=0, outputs=False).run
+    arguments = [np.full(blocks, 1_000, i32), np.zeros(32 * blocks, f32)]
+    some = run(_kernel("consume"), Geometry.of(blocks, 32), arguments)
+    assert some.executed_blocks < blocks
+    assert "random ones among them agree" in some.basis
+    assert "if another one takes longer, so does the launch" in some.uncertainty
 
 
 @pytest.mark.parametrize("blocks", [48, 300])
