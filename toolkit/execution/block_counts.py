@@ -440,7 +440,7 @@ def _requests(runs: Sequence[Run], bound: BoundLaunch) -> dict[int, FirstRequest
 
 
 def _doubt(found: Observed, bound: BoundLaunch) -> str:
-    """What is to be said of estimates; empty if nothing is."""
+    """Text that warns of estimates; empty if no counter needs it."""
     if found.is_sufficient:
         return ""
     said = _uncertainty(len(found.runs), bound)
