@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -32,6 +33,12 @@ def window(tmp_path_factory):
         started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield Window(started.new_page(), tmp_path_factory.mktemp("window") / "page.html")
         started.close()
+
+
+OVERFLOW = (
+    "Math.max(...[document.documentElement, ...document.querySelectorAll('nav')]"
+    ".map(one => one.scrollWidth - one.clientWidth))"
+)
 
 
 class Window:
@@ -125,11 +132,15 @@ class Visit:
         return self.page.locator(f"{selector}:visible").count()
 
     def overflow(self):
-        """Pixels by which the page is wider than its window, or its navigation than its room."""
-        return self.page.evaluate(
-            "Math.max(...[document.documentElement, ...document.querySelectorAll('nav')]"
-            ".map(one => one.scrollWidth - one.clientWidth))"
-        )
+        """Pixels by which the page is wider than its window, or its navigation than its room.
+
+        Figures take a new width of the window a moment later.
+        """
+        from playwright.sync_api import TimeoutError as TooWide
+
+        with suppress(TooWide):
+            self.page.wait_for_function(f"{OVERFLOW} <= 0", timeout=3000)
+        return self.page.evaluate(OVERFLOW)
 
     def assert_it_fits(self, widths, also=lambda: None):
         """No overflow at these widths and what is asserted `also`; no complaint, nothing fetched.
