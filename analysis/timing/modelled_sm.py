@@ -158,7 +158,7 @@ class ModelledSm:
                 work.code_stays and work.sample.replayed[-1].code_lines * LINE_BYTES <= c.code_bytes
             ),
             flag_clocks=self._flag_clocks,
-            merged_share=work.merged_share,
+            merged_share=_merged_share(work),
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
             dram_start=c.dirty_start_s * self.clock_hz if work.l2 is L2State.DIRTY else 0.0,
             dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
