@@ -110,6 +110,35 @@ class ModelledSm:
         streams = self.work.sample.replayed[0]
         return self.resident * int(np.diff(streams.first_warp).max())
 
+    @property
+    def _code_bytes(self) -> int:
+        """Size of the lines of code that the longest sample executes."""
+        return self.work.sample.replayed[-1].code_lines * LINE_BYTES
+
+    @property
+    def _code_is_far(self) -> bool:
+        """True if the code exceeds the caches of code, so that its lines come from L2."""
+        return self._code_bytes > self.constants.cached_code_bytes
+
+    @property
+    def _fetch_clocks(self) -> int:
+        """Clocks per line of code that the instruction cache does not have."""
+        if self._code_is_far:
+            return self.constants.far_fetch_clocks
+        has_several = self._warps > SCHEDULERS  # warps per scheduler
+        return self.constants.fetch_clocks_of_several if has_several else self.constants.fetch_clocks
+
+    @property
+    def _first_fetch_clocks(self) -> int:
+        """Clocks that a line of code takes more at first, because L2 does not have it.
+
+        As many lines are on their way as from L2.
+        """
+        c = self.constants
+        if not self._code_is_far or self.work.l2 is L2State.WARM:
+            return 0
+        return round(c.far_fetch_clocks * c.dram_latency / c.l2_latency)
+
     @cached_property
     def machine(self) -> Machine:
         """Input of the SM model: the architecture's numbers, and this SM's share of L2 and DRAM."""
@@ -129,11 +158,10 @@ class ModelledSm:
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
         # the device starts a block at a time, on all SMs in turn
         launch_clocks = round(self.busy_sms * c.next_block_s * self.clock_hz)
-        has_several = self._warps > SCHEDULERS  # warps per scheduler
         # all constants that `Numbers` has under the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
             "block_interval": max(c.block_interval, launch_clocks),
-            "fetch_clocks": c.fetch_clocks_of_several if has_several else c.fetch_clocks,
+            "fetch_clocks": self._fetch_clocks,
             # the caches behind those of the SMs are shared
             "constant_line_clocks": c.constant_line_clocks_alone
             + (c.constant_line_clocks - c.constant_line_clocks_alone)
@@ -154,9 +182,8 @@ class ModelledSm:
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             end_clocks=_end_clocks(self),
-            code_is_cached=int(
-                work.code_stays and work.sample.replayed[-1].code_lines * LINE_BYTES <= c.code_bytes
-            ),
+            code_is_cached=int(work.code_stays and self._code_bytes <= c.code_bytes),
+            first_fetch_clocks=self._first_fetch_clocks,
             flag_clocks=self._flag_clocks,
             merged_share=_merged_share(work),
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
