@@ -73,6 +73,21 @@ PRINT = """
 extern "C" __global__ void print(float *out) {
     if (out[threadIdx.x] > LEAST) printf("%d", threadIdx.x);
 }"""
+ALLOCATE = """
+extern "C" __global__ void list(float *out) {
+    if (out[threadIdx.x] > LEAST) {
+        float *own = (float *)malloc(4);
+        *own = out[threadIdx.x];
+        out[threadIdx.x] += *own;
+        free(own);
+    }
+}"""
+ASSERT = """
+#include <assert.h>
+extern "C" __global__ void test(float *out) {
+    assert(out[threadIdx.x] > 0);
+    out[threadIdx.x] += 1;
+}"""
 CLOCK = """
 extern "C" __global__ void watch(long long *out) { out[threadIdx.x] = clock64(); }"""
 
@@ -201,3 +216,18 @@ def test_what_prints(least: int, is_told: bool) -> None:
     assert found.predicted is not None
     said = "Do not trust the time: the kernel prints (printf)"
     assert (said in found.uncertainty) == is_told
+
+
+@pytest.mark.parametrize(("least", "is_told"), [(0, True), (1, False)])
+def test_what_allocates(least: int, is_told: bool) -> None:
+    source = ALLOCATE.replace("LEAST", str(least))
+    found = simulate(source, grid=1, block=32, arguments=[np.ones(32, f32)], device="h200")
+    assert found.predicted is not None
+    said = "Do not trust the time: the kernel calls malloc or free"
+    assert (said in found.uncertainty) == is_told
+
+
+def test_an_assert_that_holds_is_no_doubt() -> None:
+    found = simulate(ASSERT, grid=1, block=32, arguments=[np.ones(32, f32)], device="h200")
+    assert found.predicted is not None
+    assert "Do not trust" not in found.uncertainty
