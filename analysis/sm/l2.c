@@ -123,7 +123,7 @@ static SentStore *merging_store(L2 *l2, u64 age, u32 lines, const u64 *line, dou
         SentStore *x = &l2->sent[(l2->newest + MERGING_STORES - k) % MERGING_STORES];
         if (x->until <= now || x->lines > room) return NULL;
         room -= x->lines;
-        if (x->age != age || x->lines != lines) continue;
+        if (x->age != age || x->lines != lines || x->stored >= SECTOR * sectors_of(x->line, lines)) continue;
         u32 n = 0;
         while (n < lines && (x->line[n] ^ line[n]) >> SECTORS_OF_LINE == 0) n++;
         if (n == lines) return x;
