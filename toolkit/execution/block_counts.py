@@ -53,6 +53,7 @@ from toolkit.execution.sampling import (
     estimates,
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of
+from toolkit.execution.tickets import with_tickets
 from toolkit.execution.traffic import L2Requests, Residence
 from toolkit.execution.wall_time import Execute, WallTime
 from toolkit.machine_code.kernel import Kernel
@@ -61,7 +62,7 @@ from toolkit.sass.atomics import Atomics
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
+from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one, run_blocks
 from toolkit.sass.regions import Flow
 from toolkit.sass.requests import first_requests
 from toolkit.sass.schedule_facts import schedule_facts
@@ -72,6 +73,10 @@ PRODUCTS = {"HGMMA", "IGMMA", "QGMMA", "BGMMA"}  # of warpgroups, which are wait
 # Blocks that may take work from a queue have work of their own if each has at least this fraction
 # of the average lifetime.
 LEAST_OF_OWN = 0.25
+# Fraction of its instructions that a block executes at least without the blocks before it if they
+# only share numbers that hardly matter, such as those of a last block: 0.92 to 1.01 in the public
+# launches whose blocks add to common numbers, 0.21 in one that reads the list that all write.
+LEAST_ALONE = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,15 +195,17 @@ class RecordedCounts(LaunchCounts):
         if self.observed is not None:
             stand_in = self.observed.stand_in[list(replay.blocks)]
             replay = replace(replay, blocks=tuple(stand_in.tolist()))
+        work = None if self.work is None else self.work[list(replay.blocks)]
         alone = not bound.blocks_meet and bound.cluster_blocks == 1
-        if self.work is not None and alone:
-            work = self.work[list(replay.blocks)]
-            if is_too_long(work):
-                launch = partial(self._side_by_side, translated.kernel, residence)
-                windows = 1 if _follows_up(translated.kernel) else WINDOWS
-                return windows_of(launch, replay.blocks, work, windows)
+        if work is not None and alone and is_too_long(work):
+            return self._windows(translated, residence, replay, work, bound.tickets)
         try:
             streams = _streams(bound, replay.blocks, self.again)
+            if work is not None and _finds_less(bound, streams, work):
+                found = _with_numbers_of_others(translated, self.again)
+                if found is not None and is_too_long(work):
+                    return self._windows(translated, residence, replay, work, found.tickets)
+                streams = streams_of(found, replay.blocks) if found else streams
         except FaultError as error:
             where = describe(error.fault, translated, bound)
             raise UnavailableError(
@@ -212,6 +219,23 @@ class RecordedCounts(LaunchCounts):
             flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
             streams = streams.with_mark(IN_L2, self.exchange.lines).with_mark(FLAG, flags)
         return Whole(streams=streams, counted=counted)
+
+    def _windows(
+        self,
+        translated: Translated,
+        residence: Residence,
+        replay: Replay,
+        work: NDArray[Any],
+        tickets: NDArray[np.void] | None,
+    ) -> Sample:
+        """Windows of blocks that execute too much, which find `tickets` changed."""
+
+        def launch() -> BoundLaunch:
+            bound = self._side_by_side(translated.kernel, residence)
+            return replace(bound, blocks_meet=tickets is None and bound.blocks_meet, tickets=tickets)
+
+        windows = 1 if _follows_up(translated.kernel) else WINDOWS
+        return windows_of(launch, replay.blocks, work, windows)
 
     def _side_by_side(self, kernel: Kernel, residence: Residence) -> BoundLaunch:
         """The launch, with warps of a block that run side by side."""
@@ -282,6 +306,29 @@ def _streams(
             raise
     launch = replace(again(), at_once=takes_all)
     return streams_of(launch, blocks, others=range(bound.geometry.blocks))
+
+
+def _finds_less(bound: BoundLaunch, streams: Streams, work: NDArray[Any]) -> bool:
+    """True if blocks execute much less alone than with the blocks before them (`work`).
+
+    They go by a number to which all blocks add, such as the length of a list.
+    """
+    return bound.blocks_meet and streams.executed < LEAST_ALONE * int(work["executed"].sum())
+
+
+def _with_numbers_of_others(
+    translated: Translated, again: Callable[[], BoundLaunch]
+) -> BoundLaunch | None:
+    """A launch whose blocks find the numbers that blocks before them leave.
+
+    None if there are too many of these numbers, or none.
+    """
+    found = with_tickets(
+        replace(again(), blocks_meet=False),
+        translated.linked.instructions,
+        lambda launch, block: run_blocks(launch, [range(block, block + 1)], workers=1)[0],
+    )
+    return None if found is None or found.tickets is None else found
 
 
 def unchecked_blocks(left: int) -> Iterator[str]:
