@@ -126,7 +126,9 @@ class ModelledSm:
         if self._code_is_far:
             return self.constants.far_fetch_clocks
         has_several = self._warps > SCHEDULERS  # warps per scheduler
-        return self.constants.fetch_clocks_of_several if has_several else self.constants.fetch_clocks
+        return (
+            self.constants.fetch_clocks_of_several if has_several else self.constants.fetch_clocks
+        )
 
     @property
     def _first_fetch_clocks(self) -> int:

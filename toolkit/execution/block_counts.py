@@ -225,14 +225,16 @@ class RecordedCounts(LaunchCounts):
         translated: Translated,
         residence: Residence,
         replay: Replay,
-        work: NDArray[Any],
+        work: NDArray[np.void],
         tickets: NDArray[np.void] | None,
     ) -> Sample:
         """Windows of blocks that execute too much, which find `tickets` changed."""
 
         def launch() -> BoundLaunch:
             bound = self._side_by_side(translated.kernel, residence)
-            return replace(bound, blocks_meet=tickets is None and bound.blocks_meet, tickets=tickets)
+            return replace(
+                bound, blocks_meet=tickets is None and bound.blocks_meet, tickets=tickets
+            )
 
         windows = 1 if _follows_up(translated.kernel) else WINDOWS
         return windows_of(launch, replay.blocks, work, windows)
@@ -308,7 +310,7 @@ def _streams(
     return streams_of(launch, blocks, others=range(bound.geometry.blocks))
 
 
-def _finds_less(bound: BoundLaunch, streams: Streams, work: NDArray[Any]) -> bool:
+def _finds_less(bound: BoundLaunch, streams: Streams, work: NDArray[np.void]) -> bool:
     """True if blocks execute much less alone than with the blocks before them (`work`).
 
     They go by a number to which all blocks add, such as the length of a list.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from analysis.records.counters import InstructionCounts
 from analysis.records.profile import FirstRequest
+from toolkit.execution.in_time import MOST_INSTRUCTIONS
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.variable_names import variable_name
 from toolkit.sass.translate import uses_heap
@@ -26,10 +27,12 @@ def doubts(
     requests: Mapping[int, FirstRequest],
     *,
     prints: bool = False,
+    is_followed: bool = True,
 ) -> Iterator[str]:
     """List, a sentence each, requests of executed instructions that take another time on a GPU.
 
     `requests`: the first one of each instruction, by its number. `prints`: the launch printed.
+    `is_followed`: blocks that wait for each other were executed in time to the end of the launch.
     """
     written = {one.buffer for k, one in requests.items() if instructions[k].action in _WRITES}
     polled = {
@@ -39,6 +42,12 @@ def doubts(
         yield (
             f"Do not trust the time: a loop waits for {buffer}, which no block of this launch "
             "writes"
+        )
+    if not is_followed:
+        yield (
+            "The time may be too short: blocks wait for each other, or swap values until no other "
+            f"has come before, for more than the {MOST_INSTRUCTIONS / 1e6:.0f} million warp "
+            "instructions that are followed in time"
         )
     managed = {f"variable `{variable_name(x.name)}`" for x in kernel.variables if x.is_managed}
     for buffer in sorted(managed & {one.buffer for one in requests.values()}):
@@ -50,9 +59,7 @@ def doubts(
         )
     done = [one for one in instructions if one.executed]
     if uses_heap(kernel) and any(one.opcode.partition(".")[0] == "CALL" for one in done):
-        yield (
-            "Do not trust the time: the kernel calls malloc or free, and the model ignores that"
-        )
+        yield ("Do not trust the time: the kernel calls malloc or free, and the model ignores that")
     if any(one.opcode.partition(".")[0] == "NANOSLEEP" for one in done):
         yield "Do not trust the time: the kernel sleeps (nanosleep), which the model ignores"
     if any(clock in one.text for one in done for clock in _CLOCKS):

@@ -117,8 +117,8 @@ def test_the_basis_says_what_is_measured_and_what_is_taken_over():
         "bank_count, dram_latency, branch_clocks, fetch_latency, product_latency, "
         "product_latency_of_registers, product_release, bypass_clocks, whole_line_bytes, "
         "l2_line_bytes, write_slots, least_product_clocks, miss_clocks, "
-        "dram_scatter, dram_spread, code_bytes, cached_code_bytes, flag_latency, merged_l2_bytes_per_clock, "
-        "atomic_window; "
+        "dram_scatter, dram_spread, code_bytes, cached_code_bytes, flag_latency, "
+        "merged_l2_bytes_per_clock, atomic_window; "
         "not measured on any GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, "
         "latencies.CONTROL; mechanisms left out: lookup_clocks, fill_share, dirty_start_s)"
     )

@@ -46,9 +46,7 @@ LOOPS = {
     if name.startswith("code_") and "one_sm" in name and clocks < 8.4
 }
 FETCHES = RUN["constants"]["code_48_kib_all_sms_cycles"]["detail"]["cycles_by_warps_per_scheduler"]
-FAR_LOOPS = {
-    kib: MEASURED[f"code_{kib}_kib_all_sms_cycles"] for kib in (40, 48, 64, 96, 112, 144)
-}
+FAR_LOOPS = {kib: MEASURED[f"code_{kib}_kib_all_sms_cycles"] for kib in (40, 48, 64, 96, 112, 144)}
 FROM_RECORDED = {
     "store_s": (MEASURED["st_word_beside_loads_s"], 0.001),
     "store_line_s": (MEASURED["st_line_beside_loads_s"], 0.001),

@@ -10,6 +10,7 @@ import pytest
 from analysis.errors import LaunchError
 from tests.toolkit.cli.commands import invoke
 from toolkit import simulate
+from toolkit.execution import in_time
 from toolkit.launch.launch import Execution
 
 i32, f32 = np.int32, np.float32
@@ -49,6 +50,15 @@ extern "C" __global__ void spin(float *out, int *flag) {
     if (threadIdx.x == 0) while (POLL) {}
     __syncthreads();
     out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}"""
+SWAP = """
+extern "C" __global__ void sum(float *out, int *flag) {
+    int old = *flag, before;
+    do {
+        before = old;
+        old = atomicCAS(flag, before, before + threadIdx.x);
+    } while (old != before);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = old;
 }"""
 LOCK = """
 extern "C" __global__ void lock(float *out, int *free) {
@@ -187,6 +197,16 @@ def test_a_flag_that_is_polled_by_atomics_has_a_time_and_a_doubt(poll: str) -> N
     assert "Do not trust" not in waiting(source, 1).uncertainty
     with pytest.raises(LaunchError, match="deadlock"):
         waiting(source, 0, outputs=True)
+
+
+@pytest.mark.parametrize(("most", "is_told"), [(1_000, True), (1_000_000, False)])
+def test_swaps_that_are_not_followed_to_the_end(
+    monkeypatch: pytest.MonkeyPatch, most: int, is_told: bool
+) -> None:
+    monkeypatch.setattr(in_time, "MOST_INSTRUCTIONS", most)
+    found = waiting(SWAP, 0)
+    assert found.predicted is not None
+    assert ("The time may be too short: blocks wait" in found.uncertainty) == is_told
 
 
 def test_a_lock_that_blocks_take_in_turn_is_no_doubt() -> None:

@@ -122,7 +122,11 @@ def test_a_block_that_reads_a_list_finds_what_the_blocks_before_it_appended():
     """The last of four blocks takes as long as one that finds three quarters of the list."""
 
     def cycles(grid: int, before: int) -> float:
-        arrays = [np.zeros(1 << 14, np.int32), np.full(1, before, np.int32), np.zeros(256, np.int32)]
+        arrays = [
+            np.zeros(1 << 14, np.int32),
+            np.full(1, before, np.int32),
+            np.zeros(256, np.int32),
+        ]
         launch = {"grid": grid, "block": 64, "arguments": arrays, "device": "h200", "l2": "warm"}
         found = simulate(LIST, **launch).predicted
         assert found is not None
