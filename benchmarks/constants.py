@@ -289,7 +289,8 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "FAR_LINES": measured(f"{_PROBES} --only jump: 101 to 118 clocks beyond five lines, H200"),
     },
     "toolkit/execution/block_counts.py": {
-        "LEAST_OF_OWN": technical("tells blocks with work of their own from those of a queue")
+        "LEAST_OF_OWN": technical("tells blocks with work of their own from those of a queue"),
+        "LEAST_ALONE": technical("tells blocks that read what all blocks append from others"),
     },
     "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),

@@ -138,7 +138,7 @@ def crowded_s(
 
 
 def words_of_crowd(queue_s: float, least_s: float) -> str:
-    """What the basis of a time says if warps wait for the same slices, "" if they do not."""
+    """Text for the basis of a time if warps wait for the same slices, "" if they do not."""
     factor = queue_s / least_s
     if factor <= CROWDED:
         return ""
