@@ -290,6 +290,8 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/block_counts.py": {
         "LEAST_OF_OWN": technical("tells blocks with work of their own from those of a queue"),
+    },
+    "toolkit/execution/blocks_alone.py": {
         "LEAST_ALONE": technical("tells blocks that read what all blocks append from others"),
     },
     "toolkit/execution/traffic.py": {
