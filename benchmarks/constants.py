@@ -399,7 +399,7 @@ UNNAMED: Mapping[tuple[str, str], tuple[str, Evidence]] = {
         measured("tests/analysis/timing/test_predict.py: lines against replays of all blocks"),
     ),
     ("analysis/timing/modelled_sm.py", "warps per scheduler up to which code stays"): (
-        r"code_lines=.* if self._warps <= (\d+) \* SCHEDULERS",
+        r"code_lines=.* if self.warps <= (\d+) \* SCHEDULERS",
         measured(f"{_PROBES}: one and two; more were not measured"),
     ),
 }
