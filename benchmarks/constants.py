@@ -289,7 +289,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "FAR_LINES": measured(f"{_PROBES} --only jump: 101 to 118 clocks beyond five lines, H200"),
     },
     "toolkit/execution/block_counts.py": {
-        "LEAST_OF_OWN": technical("tells blocks with work of their own from those of a queue")
+        "LEAST_OF_OWN": technical("tells blocks with work of their own from those of a queue"),
+    },
+    "toolkit/execution/blocks_alone.py": {
+        "LEAST_ALONE": technical("tells blocks that read what all blocks append from others"),
     },
     "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
@@ -396,7 +399,7 @@ UNNAMED: Mapping[tuple[str, str], tuple[str, Evidence]] = {
         measured("tests/analysis/timing/test_predict.py: lines against replays of all blocks"),
     ),
     ("analysis/timing/modelled_sm.py", "warps per scheduler up to which code stays"): (
-        r"code_lines=.* if self._warps <= (\d+) \* SCHEDULERS",
+        r"code_lines=.* if self.warps <= (\d+) \* SCHEDULERS",
         measured(f"{_PROBES}: one and two; more were not measured"),
     ),
 }

@@ -135,6 +135,7 @@ RULES: Mapping[str, Rule] = {
     "barrier_unit_clocks": _by("A / 32", lambda a: a / 32, "barrier_16_warps_2_blocks_cycles"),
     "write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_all_sms_cycles"),
     "fetch_clocks_of_several": _equal(f"{_BY_WARPS}/2"),
+    "far_fetch_clocks": _equal("code_144_kib_all_sms_cycles"),
     "most_l2_bytes_per_clock": _equal("l2_read_128_one_sm_bytes_per_cycle"),
     "most_write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_one_sm_cycles"),
     "dram_efficiency": _by(
@@ -200,6 +201,7 @@ NOT_DETERMINED: Mapping[str, str] = {
     "dram_scatter": _FITTED,
     "dram_spread": _FITTED,
     "code_bytes": "loops show between which two sizes it is",
+    "cached_code_bytes": "loops show between which two sizes it is",
     "flag_latency": _FITTED,
     "l1_bytes": "it is between two sizes of which fewer and fewer lines hit again",
     "l2_line_bytes": "it is relative to `l2_bytes_per_clock`",

@@ -40,6 +40,8 @@ class SmConstants(Numbers):
     latencies: dict[Unit, int]
     fetch_clocks_of_several: int  #: `fetch_clocks` if schedulers have more than one warp
     code_bytes: int  #: size of the instruction cache
+    cached_code_bytes: int  #: size of the cache behind it; larger code comes from L2
+    far_fetch_clocks: int  #: `fetch_clocks` of code that comes from L2
     #: clocks from the stores of a block's partial sums until other blocks see its flag
     flag_latency: int
     constant_line_clocks_alone: float  #: `constant_line_clocks` if the other SMs are idle

@@ -175,7 +175,8 @@ class Machine(Numbers):
     bytes of DRAM per byte stored, for sectors that are stored in part. `dram_start`: clocks from
     the first request until DRAM serves it. `waiting_share`: fraction of the requests that wait for
     DRAM, on average `dram_scatter` clocks more per line, and up to `dram_spread` clocks more if
-    DRAM is always busy. `flag_clocks`: clocks from the first poll of a flag until the flags of
+    DRAM is always busy. `first_fetch_clocks`: clocks that a line of code takes more when it arrives
+    for the first time. `flag_clocks`: clocks from the first poll of a flag until the flags of
     other blocks are set. A run records when `mark` instructions were issued or left out, and may
     end there.
     """
@@ -191,6 +192,7 @@ class Machine(Numbers):
     stops_at_mark: int = 0
     end_clocks: int = 0
     code_is_cached: int = 0
+    first_fetch_clocks: int = 0
     wavefront_clocks: float
     merged_share: float = 1.0
     l2_reach_bytes: float = 0.0

@@ -5,11 +5,12 @@
 u64 fetch_code(Sm *s, u32 line) {
     if (s->m->code_is_cached) return 1;
     if (!s->fetch.begun) return s->fetch.begun = GREATER(s->now + s->m->fetch_latency, 1);
+    const u64 clocks = s->m->fetch_clocks + s->m->first_fetch_clocks;
     for (u32 back = 1; back <= CODE_AHEAD && back <= line; back++) {
         const u64 before = s->fetch.arrival[line - back];
-        if (before) return GREATER(before + back * s->m->fetch_clocks, s->now);
+        if (before) return GREATER(before + back * clocks, s->now);
     }
-    return s->now + FAR_LINES * s->m->fetch_clocks;
+    return s->now + FAR_LINES * clocks;
 }
 
 /* Evict the least recently used line of the set of a code line, if the set is full. */

@@ -107,6 +107,7 @@ typedef struct {
     u32 stops_at_mark;    /* 1: the run ends at `mark` */
     u32 end_clocks;       /* clocks from the last store to the end of the run */
     u32 code_is_cached;   /* 1: the instruction cache has the code when the launch begins */
+    u32 first_fetch_clocks; /* added to `fetch_clocks` when a line arrives for the first time */
     double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
     double merged_share;  /* fetches of L2 per fetch of this SM, as one may serve several SMs */
     double l2_reach_bytes; /* this SM's share of what L2 holds */

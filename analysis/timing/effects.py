@@ -454,7 +454,9 @@ REMOVABLE = (
     Removable(
         effect=Effect.FETCH,
         is_present=_always,
-        removed=lambda scene: scene.with_machine(fetch_latency=0, fetch_clocks=0, code_lines=0),
+        removed=lambda scene: scene.with_machine(
+            fetch_latency=0, fetch_clocks=0, first_fetch_clocks=0, code_lines=0
+        ),
         reasons=("instruction fetch",),
     ),
     Removable(

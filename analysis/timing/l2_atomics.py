@@ -99,8 +99,9 @@ def atomic_time(operations: AtomicOperations, l2_bytes: int, constants: SmConsta
     waits = _waits(operations, busy, place, slices, c.atomic_sum_s)
     of_slice = np.bincount(place, busy + waits, slices) + spread_s
     least_s = float(of_slice.max(initial=0.0))
-    in_turn_s = _in_windows(operations, busy + waits, place, slices, c.atomic_window) + spread_s
-    queue_s = min(in_turn_s, MOST_CROWDED * least_s)
+    queue_s = crowded_s(
+        operations, busy + waits, place, slices, least_s, c.atomic_window, spread_s=spread_s
+    )
     chain = float(operations.additions.max(initial=0.0))
     if chain * c.atomic_sum_s > queue_s:
         return AtomicTime(
@@ -110,15 +111,38 @@ def atomic_time(operations: AtomicOperations, l2_bytes: int, constants: SmConsta
         )
     count = np.bincount(place, operations.parts + operations.wholes, slices)
     most = count[of_slice.argmax()] + (operations.other_parts + operations.other_wholes) / slices
-    factor = queue_s / least_s
-    crowded = (
-        f", times {factor:.1f} because warps wait for the same slices" if factor > CROWDED else ""
-    )
     return AtomicTime(
         time_s=queue_s,
         basis=f"{most:,.0f} sector operations in the busiest of {slices} L2 slices, "
-        f"{1e9 * least_s / max(most, 1.0):.2f} ns each{crowded}",
+        f"{1e9 * least_s / max(most, 1.0):.2f} ns each{words_of_crowd(queue_s, least_s)}",
     )
+
+
+def crowded_s(
+    operations: AtomicOperations,
+    seconds: Floats,
+    place: NDArray[np.int64],
+    slices: int,
+    least_s: float,
+    window: int,
+    *,
+    spread_s: float = 0.0,
+) -> float:
+    """Seconds until all slices are done, if warps that walk lines in one order wait for each other.
+
+    `seconds`: for the operations on each line, of the slice `place`. `least_s`: of the busiest
+    slice. `spread_s`: of each slice, for operations on other lines.
+    """
+    in_turn_s = _in_windows(operations, seconds, place, slices, window) + spread_s
+    return min(in_turn_s, MOST_CROWDED * least_s)
+
+
+def words_of_crowd(queue_s: float, least_s: float) -> str:
+    """Text for the basis of a time if warps wait for the same slices, "" if they do not."""
+    factor = queue_s / least_s
+    if factor <= CROWDED:
+        return ""
+    return f", times {factor:.1f} because warps wait for the same slices"
 
 
 def _waits(

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.hardware.sm_constants import SmConstants
-from analysis.timing.l2_atomics import AtomicOperations, AtomicTime, slice_of, slices_of
+from analysis.timing.l2_atomics import (
+    AtomicOperations,
+    AtomicTime,
+    crowded_s,
+    slice_of,
+    slices_of,
+    words_of_crowd,
+)
 
 SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
 # Stores to a line, below which a line is one of many: L2's write bandwidth has their time.
@@ -45,10 +52,12 @@ def store_time(stores: AtomicOperations, l2_bytes: int, constants: SmConstants) 
     of_line_s = of_line_s + of_sector_s * (stores.parts - stores.requests)
     seconds, count = (np.bincount(place, x, slices) for x in (of_line_s, stores.requests))
     busiest = int(seconds.argmax())
+    least_s = float(seconds[busiest])
+    queue_s = crowded_s(stores, of_line_s, place, slices, least_s, constants.atomic_window)
     return AtomicTime(
-        time_s=float(seconds[busiest]),
+        time_s=queue_s,
         basis=f"{count[busiest]:,.0f} stores of warps in the busiest of {slices} L2 slices, "
-        f"{1e9 * seconds[busiest] / count[busiest]:.2f} ns each",
+        f"{1e9 * least_s / count[busiest]:.2f} ns each{words_of_crowd(queue_s, least_s)}",
     )
 
 

@@ -105,7 +105,7 @@ class ModelledSm:
         return with_clocks(self.work.code, self.constants)
 
     @property
-    def _warps(self) -> int:
+    def warps(self) -> int:
         """Number of resident warps."""
         streams = self.work.sample.replayed[0]
         return self.resident * int(np.diff(streams.first_warp).max())
@@ -129,11 +129,10 @@ class ModelledSm:
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
         # the device starts a block at a time, on all SMs in turn
         launch_clocks = round(self.busy_sms * c.next_block_s * self.clock_hz)
-        has_several = self._warps > SCHEDULERS  # warps per scheduler
         # all constants that `Numbers` has under the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
             "block_interval": max(c.block_interval, launch_clocks),
-            "fetch_clocks": c.fetch_clocks_of_several if has_several else c.fetch_clocks,
+            "fetch_clocks": _fetch_clocks(self),
             # the caches behind those of the SMs are shared
             "constant_line_clocks": c.constant_line_clocks_alone
             + (c.constant_line_clocks - c.constant_line_clocks_alone)
@@ -152,11 +151,10 @@ class ModelledSm:
             wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - work.blocks_per_sm * shared) // LINE_BYTES),
             # unknown: how more than two warps per scheduler share code that exceeds the cache
-            code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
+            code_lines=c.code_bytes // LINE_BYTES if self.warps <= 2 * SCHEDULERS else 0,
             end_clocks=_end_clocks(self),
-            code_is_cached=int(
-                work.code_stays and work.sample.replayed[-1].code_lines * LINE_BYTES <= c.code_bytes
-            ),
+            code_is_cached=int(work.code_stays and _code_bytes(self) <= c.code_bytes),
+            first_fetch_clocks=_first_fetch_clocks(self),
             flag_clocks=self._flag_clocks,
             merged_share=_merged_share(work),
             l2_reach_bytes=caches_of(self.device).read_reach / self.busy_sms,
@@ -258,6 +256,31 @@ def _l2_size(device: Device) -> float:
     """The number of slices of L2, relative to the L2 whose rate is a constant."""
     is_measured = device.compute_capability == MEASURED_CAPABILITY
     return device.l2_bytes / MEASURED_L2_BYTES if is_measured else 1.0
+
+
+def _code_bytes(sm: ModelledSm) -> int:
+    """Size of the lines of code that the longest sample executes."""
+    return sm.work.sample.replayed[-1].code_lines * LINE_BYTES
+
+
+def _fetch_clocks(sm: ModelledSm) -> int:
+    """Clocks per line of code that the instruction cache does not have."""
+    c = sm.constants
+    if _code_bytes(sm) > c.cached_code_bytes:  # it comes from L2
+        return c.far_fetch_clocks
+    has_several = sm.warps > SCHEDULERS  # warps per scheduler
+    return c.fetch_clocks_of_several if has_several else c.fetch_clocks
+
+
+def _first_fetch_clocks(sm: ModelledSm) -> int:
+    """Clocks that a line of code takes more at first, because L2 does not have it.
+
+    As many lines are on their way as from L2.
+    """
+    c = sm.constants
+    if _code_bytes(sm) <= c.cached_code_bytes or sm.work.l2 is L2State.WARM:
+        return 0
+    return round(c.far_fetch_clocks * c.dram_latency / c.l2_latency)
 
 
 def _end_clocks(sm: ModelledSm) -> int:

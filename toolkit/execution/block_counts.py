@@ -30,6 +30,7 @@ from toolkit.execution.accesses import (
 )
 from toolkit.execution.assumed_accesses import assumed_accesses
 from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
+from toolkit.execution.blocks_alone import finds_less, streams_alone, with_numbers_of_others
 from toolkit.execution.executed import NoPlanError
 from toolkit.execution.in_time import repeats_sums, with_warps_in_time
 from toolkit.execution.launch_counts import LaunchCounts
@@ -61,7 +62,7 @@ from toolkit.sass.atomics import Atomics
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
+from toolkit.sass.machine import FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow
 from toolkit.sass.requests import first_requests
 from toolkit.sass.schedule_facts import schedule_facts
@@ -190,15 +191,21 @@ class RecordedCounts(LaunchCounts):
         if self.observed is not None:
             stand_in = self.observed.stand_in[list(replay.blocks)]
             replay = replace(replay, blocks=tuple(stand_in.tolist()))
-        alone = not bound.blocks_meet and bound.cluster_blocks == 1
-        if self.work is not None and alone:
-            work = self.work[list(replay.blocks)]
-            if is_too_long(work):
-                launch = partial(self._side_by_side, translated.kernel, residence)
-                windows = 1 if _follows_up(translated.kernel) else WINDOWS
-                return windows_of(launch, replay.blocks, work, windows)
+        work = None if self.work is None else self.work[list(replay.blocks)]
+        is_long = work is not None and is_too_long(work)
+        windows = 1 if _follows_up(translated.kernel) else WINDOWS
+        side_by_side = partial(self._side_by_side, translated.kernel, residence)
+        if work is not None and is_long and not bound.blocks_meet and bound.cluster_blocks == 1:
+            launch = partial(side_by_side, bound.tickets)
+            return windows_of(launch, replay.blocks, work, windows)
         try:
-            streams = _streams(bound, replay.blocks, self.again)
+            streams = streams_alone(bound, replay.blocks, self.again)
+            if work is not None and finds_less(bound, streams, work):
+                found = with_numbers_of_others(translated, self.again)
+                if found is not None and is_long:
+                    launch = partial(side_by_side, found.tickets)
+                    return windows_of(launch, replay.blocks, work, windows)
+                streams = streams_of(found, replay.blocks) if found else streams
         except FaultError as error:
             where = describe(error.fault, translated, bound)
             raise UnavailableError(
@@ -213,11 +220,14 @@ class RecordedCounts(LaunchCounts):
             streams = streams.with_mark(IN_L2, self.exchange.lines).with_mark(FLAG, flags)
         return Whole(streams=streams, counted=counted)
 
-    def _side_by_side(self, kernel: Kernel, residence: Residence) -> BoundLaunch:
-        """The launch, with warps of a block that run side by side."""
+    def _side_by_side(
+        self, kernel: Kernel, residence: Residence, tickets: NDArray[np.void] | None = None
+    ) -> BoundLaunch:
+        """The launch, with warps of a block that run side by side, whose blocks find `tickets`."""
         constants = constants_of(residence.device)
         clock_hz = residence.device.clock_under_load_hz(0.0)
-        return with_warps_in_time(self.again(), kernel, constants, clock_hz)
+        bound = with_warps_in_time(self.again(), kernel, constants, clock_hz)
+        return bound if tickets is None else replace(bound, blocks_meet=False, tickets=tickets)
 
     def _in_time(
         self, kernel: Kernel, residence: Residence, blocks: Sequence[int]
@@ -260,28 +270,6 @@ def _operations(
         if (found := of_run(run)) is not None
     }
     return of_executed_blocks(known, counts.observed.class_of)
-
-
-def _streams(
-    bound: BoundLaunch, blocks: Sequence[int], again: Callable[[], BoundLaunch]
-) -> Streams:
-    """Streams of `blocks` of a bound launch; `again` binds it anew.
-
-    If the blocks wait for other blocks, all blocks are executed.
-    So they are if a few blocks take too much work out of a queue, which all blocks share.
-    """
-    takes_all = False
-    try:
-        return streams_of(bound, blocks)
-    except UnavailableError:
-        if not bound.blocks_meet:
-            raise
-        takes_all = True
-    except FaultError as error:
-        if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
-            raise
-    launch = replace(again(), at_once=takes_all)
-    return streams_of(launch, blocks, others=range(bound.geometry.blocks))
 
 
 def unchecked_blocks(left: int) -> Iterator[str]:

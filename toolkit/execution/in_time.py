@@ -9,7 +9,7 @@ waits.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,12 +86,23 @@ def with_warps_in_time(
     return replace(bound, paces=found, quantum=TICKS * QUANTUM_OF_SHARED)
 
 
+@dataclass(frozen=True)
+class Waits:
+    """Clocks until all blocks have ended that wait for each other, if nothing else counted.
+
+    Fewer clocks if the launch was not followed to its end.
+    """
+
+    clocks: float = 0.0
+    is_whole: bool = True
+
+
 def clocks_of_waits(
     bound: BoundLaunch, kernel: Kernel, constants: SmConstants, clock_hz: float
-) -> float:
+) -> Waits:
     """Clocks until all blocks have ended, with their warps executed side by side.
 
-    `bound` is used up. Fewer clocks if the launch executes too much. Raises FaultError.
+    `bound` is used up. Raises FaultError.
     """
     in_time = replace(
         bound,
@@ -101,7 +112,8 @@ def clocks_of_waits(
         most_accesses=0,
     )
     start = round(TICKS * constants.block_start)
-    return ticks_in_time(in_time, start, MOST_INSTRUCTIONS) / TICKS
+    ticks, is_whole = ticks_in_time(in_time, start, MOST_INSTRUCTIONS)
+    return Waits(ticks / TICKS, is_whole)
 
 
 def paces(kernel: Kernel, constants: SmConstants, clock_hz: float) -> NDArray[np.void]:

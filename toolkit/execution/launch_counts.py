@@ -19,6 +19,7 @@ from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample
 from toolkit.execution.in_time import (
     MOST_INSTRUCTIONS,
+    Waits,
     clocks_of_waits,
     waits_for_other_blocks,
 )
@@ -123,19 +124,20 @@ class LaunchCounts(ABC):
         """Stores of the launch to lines of global memory, None if they are not known."""
         return None
 
-    def clocks_of_waits(self, kernel: Kernel, residence: Residence) -> float:
+    def waits(self, kernel: Kernel, residence: Residence) -> Waits:
         """Clocks until all blocks have ended, if they wait for each other and nothing else counted.
 
         0 if they do not wait, or if this is not known.
         """
-        executed = int(self.counts["executed"].sum())
-        if not waits_for_other_blocks(kernel) or executed > MOST_INSTRUCTIONS:
-            return 0.0
+        if not waits_for_other_blocks(kernel):
+            return Waits()
+        if int(self.counts["executed"].sum()) > MOST_INSTRUCTIONS:
+            return Waits(is_whole=False)
         constants, hertz = constants_of(residence.device), residence.device.clock_under_load_hz(0.0)
         try:
             return clocks_of_waits(self.again(), kernel, constants, hertz)
         except (FaultError, LaunchError):
-            return 0.0
+            return Waits()
 
     def flop(self, instructions: Sequence[InstructionCounts]) -> int:
         """Useful floating-point operations of the launch."""

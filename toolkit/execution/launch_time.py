@@ -31,6 +31,7 @@ from analysis.timing.work import Work
 from analysis.traffic.block_schedule import drift
 from analysis.traffic.l2 import Traffic
 from toolkit.execution.doubts import doubts
+from toolkit.execution.in_time import Waits
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.prediction_cache import cached_prediction, key_of
 from toolkit.execution.replay import Replay, clusters_of_blocks, of_copying_blocks
@@ -101,14 +102,15 @@ def modelled_execution(
 ) -> Execution:
     """Copy of an execution with traffic below L1 and time on a device, or why it has none."""
     device = residence.device
-    traffic, time, replayed = CountedLaunch(
+    launch = CountedLaunch(
         translated=translated,
         geometry=geometry,
         residence=residence,
         counts=counts,
         instructions=execution.instructions,
         explanation=explanation,
-    ).modelled()
+    )
+    traffic, time, replayed = launch.modelled()
     execution = replace(execution, device=device)
     if isinstance(traffic, str):
         execution = replace(execution, traffic_basis=f"not modelled: {traffic}")
@@ -129,6 +131,7 @@ def modelled_execution(
             execution.instructions,
             execution.requests,
             prints=bool(execution.printed),
+            is_followed=launch.is_followed,
         ),
         execution.uncertainty,
     ]
@@ -235,7 +238,7 @@ class CountedLaunch:
             flop=self.counts.flop(self.instructions),
             atomics=self.counts.atomics,
             stores=self.counts.stores,
-            clocks_of_waits=self._clocks_of_waits,
+            clocks_of_waits=self._waits.clocks,
         )
 
     def _key(self, traffic: Traffic) -> Mapping[str, object]:
@@ -254,8 +257,16 @@ class CountedLaunch:
         }
 
     @cached_property
-    def _clocks_of_waits(self) -> float:
-        return self.counts.clocks_of_waits(self.kernel, self.residence)
+    def _waits(self) -> Waits:
+        return self.counts.waits(self.kernel, self.residence)
+
+    @property
+    def is_followed(self) -> bool:
+        """True unless blocks wait for each other and were not executed in time to the end.
+
+        Of rungs this is not asked: the model knows what their blocks exchange.
+        """
+        return self.counts.key is not None or self._waits.is_whole
 
     @cached_property
     def _facts(self) -> ScheduleFacts:

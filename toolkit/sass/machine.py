@@ -125,18 +125,20 @@ def run_blocks(
         return _with_work(runs, blocks, work)
 
 
-def ticks_in_time(bound: BoundLaunch, start: int, max_instructions: int) -> int:
-    """Ticks until all blocks have ended that run in time; `start`: until a later block begins.
+def ticks_in_time(bound: BoundLaunch, start: int, max_instructions: int) -> tuple[int, bool]:
+    """Ticks until all blocks have ended that run in time, and whether they have.
 
-    Fewer if they execute more than `max_instructions`. Raises as `run_blocks` does.
+    They have not if they execute more than `max_instructions`. `start`: ticks until a later block
+    begins. Raises as `run_blocks` does.
     """
     with launched(bound) as launch:
         launch.start_ticks = start
         with worker_handles(launch, 1, max_instructions) as (handles, counts):
             drive(launch, handles, iter([range(bound.clusters)]), lambda done: None)
-            if faults_of(handles[0])[0].kind != LIMIT:
+            has_ended = faults_of(handles[0])[0].kind != LIMIT
+            if has_ended:
                 _checked(handles, handles, counts, bound)
-            return int(core.library().core_now(handles[0]))
+            return int(core.library().core_now(handles[0])), has_ended
 
 
 def one_by_one(blocks: Iterable[int]) -> list[range]:

@@ -113,12 +113,12 @@ def test_constants_read_back_from_json_have_their_types():
 
 def test_the_basis_says_what_is_measured_and_what_is_taken_over():
     assert named(constants_of(with_own(RTX_3090, of_rtx_3090()))) == (
-        "sm_86 (62 of 94 measured on NVIDIA GeForce RTX 3090, mine.json; taken over from sm_90: "
+        "sm_86 (63 of 96 measured on NVIDIA GeForce RTX 3090, mine.json; taken over from sm_90: "
         "bank_count, dram_latency, branch_clocks, fetch_latency, product_latency, "
         "product_latency_of_registers, product_release, bypass_clocks, whole_line_bytes, "
         "l2_line_bytes, write_slots, least_product_clocks, miss_clocks, "
-        "dram_scatter, dram_spread, code_bytes, flag_latency, merged_l2_bytes_per_clock, "
-        "atomic_window; "
+        "dram_scatter, dram_spread, code_bytes, cached_code_bytes, flag_latency, "
+        "merged_l2_bytes_per_clock, atomic_window; "
         "not measured on any GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, "
         "latencies.CONTROL; mechanisms left out: lookup_clocks, fill_share, dirty_start_s)"
     )

@@ -46,12 +46,18 @@ LOOPS = {
     if name.startswith("code_") and "one_sm" in name and clocks < 8.4
 }
 FETCHES = RUN["constants"]["code_48_kib_all_sms_cycles"]["detail"]["cycles_by_warps_per_scheduler"]
+FAR_LOOPS = {kib: MEASURED[f"code_{kib}_kib_all_sms_cycles"] for kib in (40, 48, 64, 96, 112, 144)}
 FROM_RECORDED = {
     "store_s": (MEASURED["st_word_beside_loads_s"], 0.001),
     "store_line_s": (MEASURED["st_line_beside_loads_s"], 0.001),
     "global_queue": (MEASURED["queue_global_loads_requests"], 0.02),
     "fetch_clocks": (FETCHES["1"], 0.03),
     "fetch_clocks_of_several": (FETCHES["2"], 0.03),
+    "far_fetch_clocks": (FAR_LOOPS[144], 0.01),
+    "cached_code_bytes": (  # between the last loop of FETCHES and the next larger one
+        1024 * max(kib for kib, clocks in FAR_LOOPS.items() if clocks < 20),
+        0.15,
+    ),
     "l2_latency": (MEASURED["l2_hit_latency_cycles"], 0.01),
     "operand_clocks": (
         (MEASURED["sts_128_one_scheduler_cycles"] - MEASURED["sts_32_one_scheduler_cycles"]) / 3,

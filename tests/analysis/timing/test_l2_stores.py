@@ -81,3 +81,15 @@ def test_instructions_have_the_share_of_their_stores():
 
 def test_the_basis_says_how_many():
     assert "5,000 stores of warps" in store_time(stores([0], 5000), L2_BYTES, HOPPER).basis
+
+
+def test_warps_that_store_to_lines_in_one_order_wait_for_the_same_slices():
+    """24 lines are three KiB, each with two slices of four lines. Of ten requests in a row, the
+    busiest slice has 4, 4 and 2 of them (lines 0 to 9, 10 to 19 and 20 to 23)."""
+    lines = np.arange(24)
+    walk = replace(stores(lines, 1e5), first=1.0 * lines, last=1.0 * lines)
+    of_slice = 4e5 * HOPPER.store_s
+    assert seconds(stores(lines, 1e5)) == pytest.approx(of_slice)
+    assert seconds(walk) == pytest.approx(of_slice * (4 + 4 + 2) / 4)
+    said = store_time(walk, L2_BYTES, HOPPER).basis
+    assert said.endswith(", times 2.5 because warps wait for the same slices")

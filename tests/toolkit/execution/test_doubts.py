@@ -10,6 +10,7 @@ import pytest
 from analysis.errors import LaunchError
 from tests.toolkit.cli.commands import invoke
 from toolkit import simulate
+from toolkit.execution import in_time
 from toolkit.launch.launch import Execution
 
 i32, f32 = np.int32, np.float32
@@ -50,6 +51,15 @@ extern "C" __global__ void spin(float *out, int *flag) {
     __syncthreads();
     out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }"""
+SWAP = """
+extern "C" __global__ void sum(float *out, int *flag) {
+    int old = *flag, before;
+    do {
+        before = old;
+        old = atomicCAS(flag, before, before + threadIdx.x);
+    } while (old != before);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = old;
+}"""
 LOCK = """
 extern "C" __global__ void lock(float *out, int *free) {
     if (threadIdx.x) return;
@@ -72,6 +82,21 @@ extern "C" __global__ void read(float *out) { out[threadIdx.x] = NAME[threadIdx.
 PRINT = """
 extern "C" __global__ void print(float *out) {
     if (out[threadIdx.x] > LEAST) printf("%d", threadIdx.x);
+}"""
+ALLOCATE = """
+extern "C" __global__ void list(float *out) {
+    if (out[threadIdx.x] > LEAST) {
+        float *own = (float *)malloc(4);
+        *own = out[threadIdx.x];
+        out[threadIdx.x] += *own;
+        free(own);
+    }
+}"""
+ASSERT = """
+#include <assert.h>
+extern "C" __global__ void test(float *out) {
+    assert(out[threadIdx.x] > 0);
+    out[threadIdx.x] += 1;
 }"""
 CLOCK = """
 extern "C" __global__ void watch(long long *out) { out[threadIdx.x] = clock64(); }"""
@@ -174,6 +199,16 @@ def test_a_flag_that_is_polled_by_atomics_has_a_time_and_a_doubt(poll: str) -> N
         waiting(source, 0, outputs=True)
 
 
+@pytest.mark.parametrize(("most", "is_told"), [(1_000, True), (1_000_000, False)])
+def test_swaps_that_are_not_followed_to_the_end(
+    monkeypatch: pytest.MonkeyPatch, most: int, is_told: bool
+) -> None:
+    monkeypatch.setattr(in_time, "MOST_INSTRUCTIONS", most)
+    found = waiting(SWAP, 0)
+    assert found.predicted is not None
+    assert ("The time may be too short: blocks wait" in found.uncertainty) == is_told
+
+
 def test_a_lock_that_blocks_take_in_turn_is_no_doubt() -> None:
     found = waiting(LOCK, 1)
     assert found.predicted is not None
@@ -201,3 +236,18 @@ def test_what_prints(least: int, is_told: bool) -> None:
     assert found.predicted is not None
     said = "Do not trust the time: the kernel prints (printf)"
     assert (said in found.uncertainty) == is_told
+
+
+@pytest.mark.parametrize(("least", "is_told"), [(0, True), (1, False)])
+def test_what_allocates(least: int, is_told: bool) -> None:
+    source = ALLOCATE.replace("LEAST", str(least))
+    found = simulate(source, grid=1, block=32, arguments=[np.ones(32, f32)], device="h200")
+    assert found.predicted is not None
+    said = "Do not trust the time: the kernel calls malloc or free"
+    assert (said in found.uncertainty) == is_told
+
+
+def test_an_assert_that_holds_is_no_doubt() -> None:
+    found = simulate(ASSERT, grid=1, block=32, arguments=[np.ones(32, f32)], device="h200")
+    assert found.predicted is not None
+    assert "Do not trust" not in found.uncertainty

@@ -11,7 +11,7 @@ from analysis.timing.predicted import Effect
 from tests.sampling import exhaustive
 from toolkit import simulate
 from toolkit.execution import in_time
-from toolkit.execution.in_time import clocks_of_waits, paces
+from toolkit.execution.in_time import Waits, clocks_of_waits, paces
 from toolkit.execution.simulator import prepared
 from toolkit.launch.launch import Execution, launch_geometry
 from toolkit.machine_code.kernel_source import compile_kernel
@@ -167,7 +167,7 @@ def test_warps_that_run_ahead_of_the_others_wait_as_long(monkeypatch: pytest.Mon
     memory = [np.zeros(512 * SMS, f32), np.zeros(SMS, i32), i32(3)]
     found = paces(kernel, constants_of(H200), 1.7e9)
 
-    def waited() -> float:
+    def waited() -> Waits:
         _, bound, _ = prepared(kernel, launch_geometry(SMS, 64, 0), memory, device=H200)
         return clocks_of_waits(bound, kernel, constants_of(H200), 1.7e9)
 

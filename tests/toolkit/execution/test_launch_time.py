@@ -17,6 +17,7 @@ import toolkit.execution.simulator
 from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
+from analysis.l2_state import L2State
 from analysis.sm import Streams
 from analysis.timing.predict import predict
 from analysis.timing.predicted import Effect, Resource
@@ -131,6 +132,15 @@ def reason(execution):
     assert execution.predicted is None
     assert "\n" not in execution.prediction_basis
     return execution.prediction_basis.removeprefix("not predicted: ")
+
+
+STRAIGHT = """
+extern "C" __global__ void straight(float *x) {
+    float a[4] = {x[0], x[1], x[2], x[3]}, b = x[4];
+    #pragma unroll
+    for (int i = 0; i < COUNT; i++) a[i % 4] = a[i % 4] * b + b;
+    x[threadIdx.x] = a[0] + a[1] + a[2] + a[3];
+}"""
 
 
 # --- where there is a time ----------------------------------------------------------------------
@@ -590,3 +600,23 @@ def test_atomic_operations_at_the_end_of_all_blocks_take_their_time_after_the_re
         return found.predicted.time_s / queue.time_s
 
     assert time_in_queues(0) - time_in_queues(1) == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("kib", "l2", "clocks_per_line"),
+    [  # code_h200.json and constants_h200.json; a dirty L2: `ntt` of the public launches takes 85
+        (64, L2State.WARM, 19),
+        (64, L2State.DIRTY, 19),
+        (144, L2State.WARM, 47),
+        (144, L2State.DIRTY, 47 * (283 + 270) / 283),
+    ],
+)
+def test_code_beyond_its_caches_comes_from_l2_or_dram(kib, l2, clocks_per_line):
+    source = STRAIGHT.replace("COUNT", str(kib * 1024 // 16))
+    launch = {"grid": 132, "block": 128, "arguments": [np.ones(128, np.float32)]}
+    found = simulate(source, **launch, device="h200", l2=l2).predicted
+    empty = simulate(STRAIGHT.replace("COUNT", "8"), **launch, device="h200", l2=l2).predicted
+    assert found is not None
+    assert empty is not None
+    per_line = (found.cycles - empty.cycles) / (8 * kib)
+    assert per_line == pytest.approx(clocks_per_line, rel=0.05)

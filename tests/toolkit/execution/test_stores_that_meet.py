@@ -69,3 +69,20 @@ def test_few_stores_to_a_flag_do_not_matter(kernel, value):
 
 def test_a_stream_of_stores_has_no_such_bound():
     assert all(one.name != "stores to one address" for one in found("mark", 0).bounds)
+
+
+WALK = """
+extern "C" __global__ void walk(float *table) {
+    for (int line = 0; line < 24; line++) table[32 * line + threadIdx.x % 32] = line;
+}"""
+
+
+@pytest.mark.parametrize("blocks", ["all", "representative"])
+def test_warps_that_walk_lines_in_one_order_wait_for_the_same_slices(blocks):
+    """Of ten stores in a row, one slice has four, four and two (test_l2_stores.py)."""
+    arguments = [np.zeros(24 * 32, np.float32)]
+    launch = {"grid": BLOCKS, "block": THREADS, "arguments": arguments, "blocks": blocks}
+    predicted = simulate(WALK, **launch, device="h200").predicted
+    (bound,) = (one for one in predicted.bounds if one.name == "stores to one address")
+    store_line_s = constants_of(find_device("h200")).store_line_s
+    assert bound.time_s == pytest.approx(10 * BLOCKS * THREADS / 32 * store_line_s)

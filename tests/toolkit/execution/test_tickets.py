@@ -106,3 +106,32 @@ def test_all_blocks_are_executed_where_they_add_to_many_numbers():
     """What a few blocks would find is not known: block b is to find 64 b in each of 64 numbers."""
     found = launched("take_each", blocks="representative", limit_s=0)
     assert found.executed_blocks == BLOCKS
+
+
+LIST = """
+extern "C" __global__ void pairs(int *list, int *length, int *out) {
+    const int own = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; k < 32; k++) list[atomicAdd(length, 1)] = own;
+    int sum = 0;
+    for (int k = 0; k < *length; k++) sum += list[k] > own;
+    out[own] = sum;
+}"""
+
+
+def test_a_block_that_reads_a_list_finds_what_the_blocks_before_it_appended():
+    """The last of four blocks takes as long as one that finds three quarters of the list."""
+
+    def cycles(grid: int, before: int) -> float:
+        arrays = [
+            np.zeros(1 << 14, np.int32),
+            np.full(1, before, np.int32),
+            np.zeros(256, np.int32),
+        ]
+        launch = {"grid": grid, "block": 64, "arguments": arrays, "device": "h200", "l2": "warm"}
+        found = simulate(LIST, **launch).predicted
+        assert found is not None
+        return found.cycles
+
+    of_block = 32 * 64
+    assert cycles(4, 0) == pytest.approx(cycles(1, 3 * of_block), rel=0.01)
+    assert cycles(4, 0) > 2.5 * cycles(1, 0)

@@ -263,7 +263,7 @@ typedef struct {
     u32 stuck;   /* slices that ended with lanes waiting for such ones */
     u32 index;           /* in the block */
     u32 steps;           /* instructions executed so far */
-    u32 atomics;         /* atomic requests to global memory so far */
+    u32 atomics, stores; /* atomic requests to global memory so far, and requests to store there */
     u32 barrier_result[CTA_BARRIERS]; /* of BAR.RED */
     u32 reduced;         /* the barrier of the last BAR.RED */
     u32 cluster_phase;   /* of its cluster's barrier, when it arrived there */

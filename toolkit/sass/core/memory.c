@@ -175,10 +175,10 @@ static void write_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, const u32 
 }
 
 /* Note what a request accesses of global memory, where that is wanted. */
-void note_access(Worker *c, const Warp *w, const Ins *i, const u64 *a, u32 m, u32 space, u32 kind) {
+void note_access(Worker *c, Warp *w, const Ins *i, const u64 *a, u32 m, u32 space, u32 kind) {
     if (space != SPACE_GLOBAL) return;
     if (c->trace) trace_request(c, w, a, i->width, m, kind);
-    if (c->stores && kind == TRACE_WRITE) tally_stores(c->stores, a, m, c->pc);
+    if (c->stores && kind == TRACE_WRITE) tally_stores(c->stores, a, m, w->stores++, c->pc);
     if (c->stream) stream_request(c, a, i->width, m, 0);
 }
 

@@ -57,7 +57,7 @@ typedef struct {
 /* How shared memory serves a request: lanes with one address take turns; each wavefront comes twice. */
 enum { STORES = 1, LANES_IN_TURN = 2, TWICE = 4 };
 u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int is_store);
-void note_access(Worker *c, const Warp *w, const Ins *i, const u64 *a, u32 m, u32 space, u32 kind);
+void note_access(Worker *c, Warp *w, const Ins *i, const u64 *a, u32 m, u32 space, u32 kind);
 void addresses(const Warp *w, const Ins *i, u32 m, u64 *a);
 void access_part(Worker *c, const Access *x, const u64 *a, u32 part, u32 space, u64 start);
 void access_shared_parts(Worker *c, const Access *x, const u64 *a, u32 part);

@@ -92,14 +92,17 @@ void tally_request(Tally *t, const u64 *a, u32 width, u32 m, u32 place, int adds
     }
 }
 
-/* A request of the lanes in m to store to global memory, by instruction `pc`, if it is for one line alone. */
-void tally_stores(Tally *t, const u64 *a, u32 m, u32 pc) {
+/* A request of the lanes in m to store to global memory, by instruction `pc` and after `place` others of its warp,
+ * if it is for one line alone. */
+void tally_stores(Tally *t, const u64 *a, u32 m, u32 place, u32 pc) {
     const u64 at = a[__builtin_ctz(m)] / LINE;
     u32 sectors = 0;
     if (LANE_BITS(a[l] / LINE != at) & m) return;
     FOR_LANES_OF(m) sectors |= 1u << a[l] % LINE / SECTOR;
-    AtomicLine *line = line_of(t, at, 0);
+    AtomicLine *line = line_of(t, at, place);
     line->requests++;
+    if (place < line->first) line->first = place;
+    if (place > line->last) line->last = place;
     line->parts += popcount(sectors);
     line->pc = pc;
 }

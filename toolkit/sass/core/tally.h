@@ -7,8 +7,8 @@
 #include "core.h"
 
 /* Of one line: requests, operations on parts of sectors and on whole sectors, additions of floats to each
- * sector, the places of the first and of the last request among the atomic requests of their warps, and the
- * number of the last instruction that stored to it. */
+ * sector, the places of the first and of the last request among the atomic requests of their warps, or
+ * among their requests to store, and the number of the last instruction that stored to it. */
 typedef struct {
     u64 line, requests, parts, wholes, additions[SECTORS_OF_LINE];
     u32 first, last, pc, unused;
@@ -26,4 +26,4 @@ enum { MOST_ATOMIC_LINES = 1 << 18, MOST_STORED_LINES = 1 << 13 }; /* 42 and 1.3
 Tally *new_tally(u64 most);
 void free_tally(Tally *t);
 void tally_request(Tally *t, const u64 *a, u32 width, u32 m, u32 place, int adds_floats, int is_double);
-void tally_stores(Tally *t, const u64 *a, u32 m, u32 pc);
+void tally_stores(Tally *t, const u64 *a, u32 m, u32 place, u32 pc);
