@@ -4,6 +4,10 @@ A block that asks for what other blocks write, by an atomic operation or a coher
 wait for it: it may take the next free place of an array, or find out whether it is the last block.
 It can wait only in a loop that asks again until the answer is another one. Here a loop counts as
 such if an answer that it gets may decide when it ends.
+
+A loop that exchanges a word, or compares and swaps it, at one address repeats only if others come
+before: it takes a lock, or adds to a number. A block that is executed alone leaves it, if it does
+not wait for a value that only another block writes.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from toolkit.sass.regions import Flow
 from toolkit.sass.unread_values import DataFlowRow, rows_of
 
 EVERYWHERE = (1 << 2048) - 1  # all registers and predicates
+EXCHANGES = {"CAS", "EXCH"}  # modifiers of atomic operations
 
 
 def reads_what_others_write(one: Instruction) -> bool:
@@ -39,9 +44,29 @@ def may_wait(flow: Flow) -> bool:
     ):
         return True
     rows = rows_of(flow)
+    live = _read_later(flow, rows)
     return any(
-        asks & called or (asks & loop and _ends_by_answers(flow, rows, loop, asks & loop))
+        asks & called
+        or (
+            asks & loop
+            and not _repeats_exchanges(code, rows, loop, asks & loop)
+            and _ends_by_answers(flow, rows, live, loop, asks & loop)
+        )
         for loop, called in _loops(flow)
+    )
+
+
+def _repeats_exchanges(
+    code: Sequence[Instruction], rows: Sequence[DataFlowRow], loop: set[int], asks: set[int]
+) -> bool:
+    """True if a loop asks only by exchanges of words whose addresses it does not change.
+
+    Where the address changes, as in a search for a free place of a table, how often the loop
+    repeats depends on what other blocks have written.
+    """
+    written = reduce(or_, (rows[pc].written for pc in loop))
+    return all(EXCHANGES & set(code[pc].modifiers) for pc in asks) and not any(
+        written & (rows[pc].read[0] | rows[pc].read[1]) for pc in asks
     )
 
 
@@ -66,13 +91,33 @@ def _loops(flow: Flow) -> Iterator[tuple[set[int], set[int]]]:
             yield body, control.between(called, control.end)
 
 
+def _read_later(flow: Flow, rows: Sequence[DataFlowRow]) -> list[int]:
+    """Registers and predicates that each instruction, or one after it, reads before they change."""
+    control = flow.control
+    found, before = [0] * (control.end + 1), None
+    while found != before:
+        before = list(found)
+        for pc in reversed(range(control.end)):
+            after = reduce(or_, (found[min(k, control.end)] for k in control.successors[pc]), 0)
+            if pc in control.callees:
+                after |= found[control.callees[pc]]
+            row = rows[pc]
+            own = reduce(or_, row.read, row.guard | row.predicates_read)
+            found[pc] = own | (after & ~row.replaced)
+    return found
+
+
 def _ends_by_answers(
-    flow: Flow, rows: Sequence[DataFlowRow], loop: set[int], asks: set[int]
+    flow: Flow,
+    rows: Sequence[DataFlowRow],
+    live: Sequence[int],
+    loop: set[int],
+    asks: set[int],
 ) -> bool:
     """True if a value that the instructions `asks` of a loop get may decide when it ends.
 
     Values are followed along the paths of the loop. A register that is written anew no longer has
-    one; memory of a block keeps them, and so do its barriers, which reduce predicates. `under`:
+    one, and one that is not read later (`live`) is not followed; memory of a block keeps them, and so do its barriers, which reduce predicates. `under`:
     instructions that such a value decides about.
     """
     control = flow.control
@@ -101,8 +146,8 @@ def _ends_by_answers(
             elif pc in asks or depends or (row.is_memory and spaces & row.spaces):
                 found = reached[pc] | row.written
             for after in loop.intersection(control.successors[pc]):
-                if found & ~reached[after]:
-                    reached[after] |= found
+                if found & live[after] & ~reached[after]:
+                    reached[after] |= found & live[after]
                     pending.append(after)
         if before == (len(spaces), len(under), in_barriers):
             return False

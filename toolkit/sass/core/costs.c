@@ -2,9 +2,22 @@
 
 #include "lanes.h"
 
+/* True if x grows from each lane in m to the next one: no two of them have the same value. */
+static int grows(const u64 *x, u32 m) {
+    if (m == FULL) {
+        u32 falls = 0;
+        for (int l = 1; l < LANES; l++) falls |= x[l] <= x[l - 1];
+        return !falls;
+    }
+    for (u32 rest = m & (m - 1), before = m & (0u - m); rest; before = rest & (0u - rest), rest &= rest - 1)
+        if (x[__builtin_ctz(rest)] <= x[__builtin_ctz(before)]) return 0;
+    return 1;
+}
+
 /* Mask of the first lane for each distinct value among x[l] of the lanes in m. */
 u32 first_lanes(const u64 *x, u32 m) {
     u32 found = 0;
+    if (grows(x, m)) return m;
     while (m) {
         const u64 first = x[__builtin_ctz(m)];
         const u32 same = LANE_BITS(x[l] == first);
@@ -30,10 +43,8 @@ u32 fullest_bank(const u64 *a, u32 width, u32 m) {
     const u32 unit = width < WORD ? WORD : width;
     u32 most = 0;
     FOR_LANES piece[l] = a[l] / unit;
-    while (m) {
+    for (m = first_lanes(piece, m); m; m &= m - 1) {
         const u64 first = piece[__builtin_ctz(m)];
-        const u32 same = LANE_BITS(piece[l] == first);
-        m &= ~same;
         for (u32 k = 0; k < unit / WORD; k++) {
             u8 *bank = &words[(first * (unit / WORD) + k) % BANKS];
             if (++*bank > most) most = *bank;
