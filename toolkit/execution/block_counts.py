@@ -87,6 +87,7 @@ class RecordedCounts(LaunchCounts):
     assumed: RecordedAccesses | None = None
     # numbers that the executed blocks found changed (`core.TICKET`)
     tickets: NDArray[np.void] | None = None
+    is_alone: bool = False  # blocks were executed alone that ask for what others write
     why_no_time: str = ""  # reason for a launch without traffic and time
 
     @property
@@ -185,7 +186,7 @@ class RecordedCounts(LaunchCounts):
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
         bound = self.again()
-        if self.tickets is not None:
+        if self.is_alone:
             bound = replace(bound, blocks_meet=False, tickets=self.tickets)
         if self.observed is not None:
             stand_in = self.observed.stand_in[list(replay.blocks)]
@@ -386,27 +387,18 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
     """Counts from a plan by observation. Raises NoPlanError if all blocks must be executed."""
     if bound.cluster_blocks > 1:
         raise NoPlanError(": they form clusters")
-    if selection.waits or bound.blocks_meet:
-        alone = None if selection.waits or _is_short(selection) else selection.alone(bound)
-        if alone is None:
-            raise NoPlanError(WAIT)
-        bound, execute = alone
-    found = observed(
-        Observable(
-            grid=bound.geometry.grid,
-            flow=selection.flow,
-            run=lambda chosen, followed: execute(one_by_one(chosen), followed, None),
-            run_at_most=lambda chosen, followed, most: execute(one_by_one(chosen), followed, most),
-            metrics=selection.metrics,
-            functions=selection.functions,
-            seed=selection.seed,
-            is_short=partial(_is_short, selection),
-            limit_s=selection.limit_s,
-            # a block that finds all others done may do more than they
-            always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
-            restore=bound.restore,
-        )
-    )
+    is_alone = selection.waits or bound.blocks_meet
+    try:
+        if is_alone:
+            alone = None if selection.waits or _is_short(selection) else selection.alone(bound)
+            if alone is None:
+                raise NoPlanError(WAIT)
+            bound, execute = alone
+        found = observed(_observable(bound, selection, execute))
+    except FaultError as error:
+        if not is_alone or error.fault.kind != DEADLOCK:
+            raise
+        raise NoPlanError(WAIT) from None  # for what another block writes
     if not found.is_sufficient and not found.is_in_part and _is_short(selection):
         raise NoPlanError(found.lost)
     assumed = None
@@ -425,9 +417,27 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         assumed=assumed,
         observed=found,
         tickets=bound.tickets,
+        is_alone=is_alone,
         estimates=found.estimates,
         uncertainty=_doubt(found, bound),
         work=found.work,
+    )
+
+
+def _observable(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -> Observable:
+    return Observable(
+        grid=bound.geometry.grid,
+        flow=selection.flow,
+        run=lambda chosen, followed: execute(one_by_one(chosen), followed, None),
+        run_at_most=lambda chosen, followed, most: execute(one_by_one(chosen), followed, most),
+        metrics=selection.metrics,
+        functions=selection.functions,
+        seed=selection.seed,
+        is_short=partial(_is_short, selection),
+        limit_s=selection.limit_s,
+        # a block that finds all others done may do more than they
+        always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
+        restore=bound.restore,
     )
 
 

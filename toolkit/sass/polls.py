@@ -56,6 +56,16 @@ def may_wait(flow: Flow) -> bool:
     )
 
 
+def may_depend_on_data(flow: Flow) -> bool:
+    """True if a branch may depend on what is in global memory, or behind a call on anything."""
+    code, control = flow.instructions, flow.control
+    loads = {pc for pc, one in enumerate(code) if one.opcode in ("LD", "LDG", "ATOM", "ATOMG")}
+    branches = {pc for pc in range(control.end) if len(control.successors[pc]) > 1}
+    rows = rows_of(flow)
+    part = set(range(control.end))
+    return _decide(flow, rows, _read_later(flow, rows), part, loads, branches)
+
+
 def _repeats_exchanges(
     code: Sequence[Instruction], rows: Sequence[DataFlowRow], loop: set[int], asks: set[int]
 ) -> bool:
@@ -114,28 +124,43 @@ def _ends_by_answers(
     loop: set[int],
     asks: set[int],
 ) -> bool:
-    """True if a value that the instructions `asks` of a loop get may decide when it ends.
+    """True if a value that the instructions `asks` of a loop get may decide when it ends."""
+    successors = flow.control.successors
+    exits = {pc for pc in loop if not loop.issuperset(successors[pc])}
+    exits |= {pc for pc in loop if flow.instructions[pc].opcode in ("EXIT", "BREAK")}
+    return _decide(flow, rows, live, loop, asks, exits)
 
-    Values are followed along the paths of the loop. A register that is written anew no longer has
-    one, and one that is not read later (`live`) is not followed; memory of a block keeps them, and so do its barriers, which reduce predicates. `under`:
-    instructions that such a value decides about.
+
+def _decide(
+    flow: Flow,
+    rows: Sequence[DataFlowRow],
+    live: Sequence[int],
+    part: set[int],
+    asks: set[int],
+    decided: set[int],
+) -> bool:
+    """True if values that the instructions `asks` of a part of the code get may decide what one of
+    the instructions `decided` does.
+
+    Values are followed along the paths of the part. A register that is written anew no longer has
+    one, and one that is not read later (`live`) is not followed. Memory of a block keeps them, and
+    so do its barriers, which reduce predicates. `under`: instructions that such a value decides
+    about.
     """
     control = flow.control
-    exits = {pc for pc in loop if not loop.issuperset(control.successors[pc])}
-    exits |= {pc for pc in loop if flow.instructions[pc].opcode in ("EXIT", "BREAK")}
     spaces, under, in_barriers = set[int](), set[int](), False
     while True:
         before = len(spaces), len(under), in_barriers
-        reached, pending = dict.fromkeys(loop, 0), sorted(loop)
+        reached, pending = dict.fromkeys(part, 0), sorted(part)
         while pending:
             pc = pending.pop()
             row = rows[pc]
             sources = reduce(or_, row.read, row.guard | row.predicates_read)
             depends = pc in under or bool(sources & reached[pc])
-            if depends and pc in exits:
+            if depends and pc in decided:
                 return True
             if depends and len(control.successors[pc]) > 1:
-                under |= set(flow.region(pc)[0]) & loop
+                under |= set(flow.region(pc)[0]) & part
             if depends and row.is_memory:
                 spaces |= row.spaces & {SHARED, LOCAL}
             in_barriers |= depends and row.name == "BARRIER"
@@ -145,7 +170,7 @@ def _ends_by_answers(
                 found = EVERYWHERE  # where a function leaves them is not followed
             elif pc in asks or depends or (row.is_memory and spaces & row.spaces):
                 found = reached[pc] | row.written
-            for after in loop.intersection(control.successors[pc]):
+            for after in part.intersection(control.successors[pc]):
                 if found & live[after] & ~reached[after]:
                     reached[after] |= found & live[after]
                     pending.append(after)

@@ -1,6 +1,7 @@
 #include "trace.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "costs.h"
 #include "grow.h"
@@ -114,10 +115,27 @@ void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     note_sectors(c, w, line, mask, kind);
 }
 
+/* True if a warp repeats a request for many lines, whose sectors are known then. */
+static int is_repeated(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32 kind) {
+    const u64 first = a[__builtin_ctz(m)] / LINE, end = a[LANES - 1 - __builtin_clz(m)] / LINE;
+    if (end - first + MANY_LINES <= 2 * MANY_LINES) return 0;
+    WideRequest *last = &c->trace->last[c->pc % WIDE_REQUESTS];
+    u64 differs = last->tag ^ c->block->tag;
+    differs |= (last->epoch ^ c->trace->epoch) | (last->lanes ^ m) | (last->warp ^ w->index) | (last->width ^ width) |
+               (last->kind ^ kind);
+    FOR_LANES differs |= (last->a[l] ^ a[l]) & (0ull - (m >> l & 1));
+    if (!differs) return 1;
+    *last = (WideRequest){.tag = c->block->tag, .epoch = c->trace->epoch, .lanes = m, .warp = w->index, .width = width,
+                          .kind = kind};
+    memcpy(last->a, a, sizeof last->a);
+    return 0;
+}
+
 /* A request of the lanes in m to global memory; neighbours in one line are looked up once. */
 void trace_request(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32 kind) {
     u64 line = ~0ull;
     u32 mask = 0;
+    if (!m || is_repeated(c, w, a, width, m, kind)) return;
     FOR_LANES_OF(m) {
         if (a[l] / LINE != line) {
             if (mask) trace_line(c, w, line, mask, kind);

@@ -10,6 +10,13 @@ enum { TRACE_READ = 0, TRACE_WRITE = 1, TRACE_ATOMIC = 2 };
 
 typedef struct { u64 key; u32 epoch, mask; } Seen;
 
+/* The last request for many lines of an instruction. A loop that keeps a sum in memory makes it again and again. */
+typedef struct {
+    u64 a[LANES], tag; /* of the block */
+    u32 epoch, lanes, warp, width, kind;
+} WideRequest;
+enum { WIDE_REQUESTS = 32, MANY_LINES = 4 };
+
 struct Trace {
     TracedAccess *accesses;
     u64 count, room, most; /* `most`: when there would be more, fewer lines are noted */
@@ -19,6 +26,7 @@ struct Trace {
     u64 read;              /* sectors that a block read for the first time, of all lines */
     u64 written;           /* sectors that a warp wrote for the first time, over all warps */
     u32 epoch, lost;
+    WideRequest last[WIDE_REQUESTS]; /* by the number of the instruction */
 };
 
 /* Bits below a line's number, what a warp adds, and where the block stands. */
