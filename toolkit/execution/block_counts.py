@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,11 +65,13 @@ from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow
 from toolkit.sass.requests import first_requests
-from toolkit.sass.schedule_facts import schedule_facts
+from toolkit.sass.schedule_facts import BARRIERS, schedule_facts
 from toolkit.sass.translate import Translated
 
 WAIT = ": blocks wait for others"  # why all of them are executed
 PRODUCTS = {"HGMMA", "IGMMA", "QGMMA", "BGMMA"}  # of warpgroups, which are waited for by number
+# Warp instructions between barriers that cost little beside them: tens to hundreds of clocks each.
+RARE = 1 << 14
 # Blocks that may take work from a queue have work of their own if each has at least this fraction
 # of the average lifetime.
 LEAST_OF_OWN = 0.25
@@ -196,8 +199,10 @@ class RecordedCounts(LaunchCounts):
             work = self.work[list(replay.blocks)]
             if is_too_long(work):
                 launch = partial(self._side_by_side, translated.kernel, residence)
-                windows = 1 if _follows_up(translated.kernel) else WINDOWS
-                return windows_of(launch, replay.blocks, work, windows)
+                rare = _rare_barriers(translated.kernel, self.counts)
+                if _follows_up(translated.kernel, rare):
+                    return windows_of(launch, replay.blocks, work, 1)
+                return windows_of(launch, replay.blocks, work, WINDOWS, rare)
         try:
             streams = _streams(bound, replay.blocks, self.again)
         except FaultError as error:
@@ -232,18 +237,26 @@ class RecordedCounts(LaunchCounts):
         yield from unchecked_blocks(blocks - self.blocks)
 
 
-def _follows_up(kernel: Kernel) -> bool:
+def _rare_barriers(kernel: Kernel, counts: NDArray[Any]) -> list[int]:
+    """Numbers of the barriers of a kernel whose warps execute much between them; else none."""
+    barriers = [k for k, one in enumerate(kernel.instructions) if one.opcode == "BAR"]
+    arrivals, executed = int(counts["executed"][barriers].sum()), int(counts["executed"].sum())
+    return barriers if RARE * arrivals <= executed else []
+
+
+def _follows_up(kernel: Kernel, left_out: Sequence[int]) -> bool:
     """True if instructions wait for earlier ones, so that a stream must begin at the start.
 
     These are groups of copies, products, polls, and barriers: a warp that is one barrier ahead
-    where a window begins would stay so, and wait at each for another part of the loop.
+    where a window begins would stay so, and wait at each for another part of the loop. Not those
+    that are `left_out`.
     """
     facts = schedule_facts(kernel)
+    waiting = (one for k, one in enumerate(kernel.instructions) if k not in left_out)
     return (
         facts.copies != "loads"
-        or facts.has_barriers
         or facts.waits
-        or any(one.opcode in PRODUCTS for one in kernel.instructions)
+        or any(one.opcode in PRODUCTS | BARRIERS for one in waiting)
     )
 
 

@@ -5,9 +5,9 @@ wait for it: it may take the next free place of an array, or find out whether it
 It can wait only in a loop that asks again until the answer is another one. Here a loop counts as
 such if an answer that it gets may decide when it ends.
 
-A loop that exchanges a word, or compares and swaps it, at one address repeats only if others come
-before: it takes a lock, or adds to a number. A block that is executed alone leaves it, if it does
-not wait for a value that only another block writes.
+A loop that exchanges a word, or compares and swaps it, at one address mostly repeats only if others
+come before: it takes a lock, or adds to a number. A block that is executed alone leaves it, unless
+it waits for a value that only another block writes.
 """
 
 from __future__ import annotations
@@ -43,17 +43,24 @@ def may_wait(flow: Flow) -> bool:
         for pc, one in enumerate(code)
     ):
         return True
+    return any(not is_of_exchanges for is_of_exchanges in _asking_loops(flow, asks))
+
+
+def repeats_exchanges(flow: Flow) -> bool:
+    """True if some loop exchanges a word at one address until the answer is another one."""
+    asks = {pc for pc, one in enumerate(flow.instructions) if reads_what_others_write(one)}
+    return any(_asking_loops(flow, asks))
+
+
+def _asking_loops(flow: Flow, asks: set[int]) -> Iterator[bool]:
+    """For each loop that answers may end: True if it only exchanges words at one address each."""
     rows = rows_of(flow)
     live = _read_later(flow, rows)
-    return any(
-        asks & called
-        or (
-            asks & loop
-            and not _repeats_exchanges(code, rows, loop, asks & loop)
-            and _ends_by_answers(flow, rows, live, loop, asks & loop)
-        )
-        for loop, called in _loops(flow)
-    )
+    for loop, called in _loops(flow):
+        if asks & called:
+            yield False
+        elif asks & loop and _ends_by_answers(flow, rows, live, loop, asks & loop):
+            yield _only_exchanges(flow.instructions, rows, loop, asks & loop)
 
 
 def may_depend_on_data(flow: Flow) -> bool:
@@ -66,7 +73,7 @@ def may_depend_on_data(flow: Flow) -> bool:
     return _decide(flow, rows, _read_later(flow, rows), part, loads, branches)
 
 
-def _repeats_exchanges(
+def _only_exchanges(
     code: Sequence[Instruction], rows: Sequence[DataFlowRow], loop: set[int], asks: set[int]
 ) -> bool:
     """True if a loop asks only by exchanges of words whose addresses it does not change.

@@ -50,16 +50,18 @@ static int grow_seen(Trace *t) {
     return 1;
 }
 
-/* The sectors of `mask` that are new to `key` in this block; all are known from then on. */
-static u32 fresh_to(Trace *t, u64 key, u32 mask) {
+/* The sectors of `mask` of a line that are new to `key` in this block; all are known from then on. */
+static u32 fresh_to(Trace *t, u64 key, u64 line, u32 mask) {
+    const u32 shift = (u32)(line % LINES_OF_ENTRY) * SECTORS_OF_LINE;
+    key |= line / LINES_OF_ENTRY << KEYS_OF_LINE;
     if (2 * t->used >= t->slots && !grow_seen(t)) { t->lost = 1; return 0; }
     Seen *seen = seen_of(t->seen, t->slots, t->epoch, key);
     if (seen->epoch != t->epoch) {
         *seen = (Seen){.key = key, .epoch = t->epoch};
         t->used++;
     }
-    const u32 fresh = mask & ~seen->mask;
-    seen->mask |= fresh;
+    const u32 fresh = mask & ~(seen->mask >> shift);
+    seen->mask |= fresh << shift;
     return fresh;
 }
 
@@ -98,12 +100,12 @@ static void note_sectors(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind)
 
 static void trace_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
-    const u64 key = c->block->tag << TAG_SHIFT | line << KEYS_OF_LINE;
+    const u64 key = c->block->tag << TAG_SHIFT;
     if (t->lost) return;
     /* stores of one warp to a sector can be merged, those of several cannot */
     if (kind == TRACE_WRITE)
-        t->written += popcount(fresh_to(t, key | OF_A_WARP | w->index, mask));
-    const u32 fresh = fresh_to(t, key | kind, mask);
+        t->written += popcount(fresh_to(t, key | OF_A_WARP | w->index, line, mask));
+    const u32 fresh = fresh_to(t, key | kind, line, mask);
     if (fresh) note_sectors(c, w, line, fresh, kind);
 }
 

@@ -8,7 +8,9 @@
 
 enum { TRACE_READ = 0, TRACE_WRITE = 1, TRACE_ATOMIC = 2 };
 
+/* Sectors of neighbouring lines. Long blocks come back to so many lines that one entry each would not fit into caches. */
 typedef struct { u64 key; u32 epoch, mask; } Seen;
+enum { LINES_OF_ENTRY = 8 };
 
 /* The last request for many lines of an instruction. A loop that keeps a sum in memory makes it again and again. */
 typedef struct {
@@ -29,7 +31,7 @@ struct Trace {
     WideRequest last[WIDE_REQUESTS]; /* by the number of the instruction */
 };
 
-/* Bits below a line's number, what a warp adds, and where the block stands. */
+/* Bits below the number of an entry, what a warp adds, and where the block stands. */
 enum { KEYS_OF_LINE = 8, OF_A_WARP = 64, TAG_SHIFT = 48, MOST_TAGS = 1 << 16 };
 enum { MOST_SPREAD = 8 }; /* with one of so few lines as 2^-8, the rest is lost */
 
