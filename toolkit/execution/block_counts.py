@@ -52,6 +52,7 @@ from toolkit.execution.sampling import (
     drawn_blocks,
     estimated_counts,
     estimates,
+    longest_missed,
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import L2Requests, Residence
@@ -132,6 +133,13 @@ class RecordedCounts(LaunchCounts):
 
     def schedule(self, residence: Residence) -> Schedule | None:
         return super().schedule(residence) if self.exchange is None else None
+
+    def longer(self, residence: Residence) -> float:
+        resident = residence.device.sm_count * residence.blocks_per_sm
+        if self.observed is None or not self.observed.is_in_part or self.observed.blocks > resident:
+            return 0.0
+        executed = [float(run.counts["executed"].sum()) for run in self.runs]
+        return longest_missed(np.array(executed), self.observed.blocks)
 
     def asked(self, schedule: Schedule | None) -> L2Requests | str:
         assert self.lifetimes is not None
@@ -470,6 +478,8 @@ def _doubt(found: Observed, bound: BoundLaunch) -> str:
     drawn = found.estimates
     if found.is_in_part and drawn and drawn.agreeing == drawn.drawn:
         said += ", which do the same: if another one takes longer, so does the launch"
+    elif found.is_in_part:
+        said += ", which differ: the longest block may be another one"
     return said
 
 

@@ -1,5 +1,7 @@
 #include "costs.h"
 
+#include <string.h>
+
 #include "lanes.h"
 
 /* True if x grows from each lane in m to the next one: no two of them have the same value. */
@@ -14,15 +16,23 @@ static int grows(const u64 *x, u32 m) {
     return 1;
 }
 
-/* Mask of the first lane for each distinct value among x[l] of the lanes in m. */
+/* Mask of the first lane for each distinct value among x[l] of the lanes in m. Values are told apart by a table of lanes,
+ * with twice as many places as there are lanes. */
 u32 first_lanes(const u64 *x, u32 m) {
-    u32 found = 0;
+    enum { PLACES = 2 * LANES, NOBODY = LANES };
+    u8 lane_at[PLACES];
+    u32 found = m & (0u - m);
     if (grows(x, m)) return m;
-    while (m) {
-        const u64 first = x[__builtin_ctz(m)];
-        const u32 same = LANE_BITS(x[l] == first);
-        found |= m & (0u - m);
-        m &= ~same;
+    const u64 first = x[__builtin_ctz(m)];
+    m &= ~LANE_BITS(x[l] == first);
+    memset(lane_at, NOBODY, sizeof lane_at);
+    for (; m; m &= m - 1) {
+        const u32 l = (u32)__builtin_ctz(m);
+        u32 at = (u32)(x[l] * 0x9e3779b97f4a7c15ull >> 32) % PLACES;
+        while (lane_at[at] != NOBODY && x[lane_at[at]] != x[l]) at = (at + 1) % PLACES;
+        if (lane_at[at] != NOBODY) continue;
+        lane_at[at] = (u8)l;
+        found |= 1u << l;
     }
     return found;
 }
