@@ -325,10 +325,9 @@ class _Observer:
         if executed.blocks <= FEWEST_LONG:
             raise NoPlanError("")
         self.launch.restore()  # blocks that were followed may be drawn again
-        started, begun = time.perf_counter(), time.process_time()
+        started = time.perf_counter()
         drawn = self._from_parts(FEWEST_LONG)
-        # where others use the machine too, how many blocks are drawn does not depend on them
-        taken_s = min(time.perf_counter() - started, time.process_time() - begun)
+        taken_s = time.perf_counter() - started
         if taken_s * executed.blocks / FEWEST_LONG <= self.launch.limit_s:
             raise NoPlanError("" if executed.blocks < LEAST_BLOCKS else LONG)
         mean = np.mean([one.counts["executed"].sum() for one in executed.samples.values()])
