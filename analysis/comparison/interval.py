@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from math import exp, hypot, log
+from math import exp, hypot, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,17 +196,18 @@ def interval_of(predicted: Predicted, device: Device) -> Interval | None:
     return predicted.time_s * exp(low), predicted.time_s * exp(high)
 
 
-def with_estimates(predicted: Predicted, half_width: float) -> Predicted:
+def with_estimates(predicted: Predicted, half_width: float, longer: float = 0.0) -> Predicted:
     """The prediction with a wider interval, as its work is an estimate from random blocks.
 
-    `half_width`: of the 95% interval of the executed instructions, relative to their number. It is
-    independent of the errors of the model.
+    `half_width`: of the 95% interval of the executed instructions, relative to their number.
+    `longer`: by how much the longest block may exceed the longest one that was executed, relative
+    to it, if the launch takes as long as that. Both are independent of the errors of the model.
     """
     if predicted.interval_s is None:
         return predicted
     own = half_width * SHARE_OF_95
     low, high = (log(end / predicted.time_s) for end in predicted.interval_s)
-    ends = (min(low, -hypot(low, own)), max(high, hypot(high, own)))
+    ends = (min(low, -hypot(low, own)), max(high, hypot(high, own, log1p(longer))))
     low, high = (predicted.time_s * exp(end) for end in ends)
     return replace(predicted, interval_s=(low, high))
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,7 @@ from toolkit.execution.sampling import (
     drawn_blocks,
     estimated_counts,
     estimates,
+    longest_missed,
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import L2Requests, Residence
@@ -65,11 +67,13 @@ from toolkit.sass.faults import describe
 from toolkit.sass.machine import FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow
 from toolkit.sass.requests import first_requests
-from toolkit.sass.schedule_facts import schedule_facts
+from toolkit.sass.schedule_facts import BARRIERS, schedule_facts
 from toolkit.sass.translate import Translated
 
 WAIT = ": blocks wait for others"  # why all of them are executed
 PRODUCTS = {"HGMMA", "IGMMA", "QGMMA", "BGMMA"}  # of warpgroups, which are waited for by number
+# Warp instructions between barriers that cost little beside them: tens to hundreds of clocks each.
+RARE = 1 << 14
 # Blocks that may take work from a queue have work of their own if each has at least this fraction
 # of the average lifetime.
 LEAST_OF_OWN = 0.25
@@ -88,6 +92,7 @@ class RecordedCounts(LaunchCounts):
     assumed: RecordedAccesses | None = None
     # numbers that the executed blocks found changed (`core.TICKET`)
     tickets: NDArray[np.void] | None = None
+    is_alone: bool = False  # blocks were executed alone that ask for what others write
     why_no_time: str = ""  # reason for a launch without traffic and time
 
     @property
@@ -129,6 +134,13 @@ class RecordedCounts(LaunchCounts):
 
     def schedule(self, residence: Residence) -> Schedule | None:
         return super().schedule(residence) if self.exchange is None else None
+
+    def longer(self, residence: Residence) -> float:
+        resident = residence.device.sm_count * residence.blocks_per_sm
+        if self.observed is None or not self.observed.is_in_part or self.observed.blocks > resident:
+            return 0.0
+        executed = [float(run.counts["executed"].sum()) for run in self.runs]
+        return longest_missed(np.array(executed), self.observed.blocks)
 
     def asked(self, schedule: Schedule | None) -> L2Requests | str:
         assert self.lifetimes is not None
@@ -186,25 +198,23 @@ class RecordedCounts(LaunchCounts):
 
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
         bound = self.again()
-        if self.tickets is not None:
+        if self.is_alone:
             bound = replace(bound, blocks_meet=False, tickets=self.tickets)
         if self.observed is not None:
             stand_in = self.observed.stand_in[list(replay.blocks)]
             replay = replace(replay, blocks=tuple(stand_in.tolist()))
         work = None if self.work is None else self.work[list(replay.blocks)]
-        is_long = work is not None and is_too_long(work)
-        windows = 1 if _follows_up(translated.kernel) else WINDOWS
         side_by_side = partial(self._side_by_side, translated.kernel, residence)
+        windows = partial(self._windows, translated.kernel, replay.blocks)
+        is_long = work is not None and is_too_long(work)
         if work is not None and is_long and not bound.blocks_meet and bound.cluster_blocks == 1:
-            launch = partial(side_by_side, bound.tickets)
-            return windows_of(launch, replay.blocks, work, windows)
+            return windows(work, partial(side_by_side, bound.tickets))
         try:
             streams = streams_alone(bound, replay.blocks, self.again)
             if work is not None and finds_less(bound, streams, work):
                 found = with_numbers_of_others(translated, self.again)
                 if found is not None and is_long:
-                    launch = partial(side_by_side, found.tickets)
-                    return windows_of(launch, replay.blocks, work, windows)
+                    return windows(work, partial(side_by_side, found.tickets))
                 streams = streams_of(found, replay.blocks) if found else streams
         except FaultError as error:
             where = describe(error.fault, translated, bound)
@@ -219,6 +229,19 @@ class RecordedCounts(LaunchCounts):
             flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
             streams = streams.with_mark(IN_L2, self.exchange.lines).with_mark(FLAG, flags)
         return Whole(streams=streams, counted=counted)
+
+    def _windows(
+        self,
+        kernel: Kernel,
+        blocks: Sequence[int],
+        work: NDArray[Any],
+        launch: Callable[[], BoundLaunch],
+    ) -> Sample:
+        """Windows of blocks that execute too much to be replayed."""
+        rare = _rare_barriers(kernel, self.counts)
+        if _follows_up(kernel, rare):
+            return windows_of(launch, blocks, work, 1)
+        return windows_of(launch, blocks, work, WINDOWS, rare)
 
     def _side_by_side(
         self, kernel: Kernel, residence: Residence, tickets: NDArray[np.void] | None = None
@@ -241,18 +264,26 @@ class RecordedCounts(LaunchCounts):
         yield from unchecked_blocks(blocks - self.blocks)
 
 
-def _follows_up(kernel: Kernel) -> bool:
+def _rare_barriers(kernel: Kernel, counts: NDArray[Any]) -> list[int]:
+    """Numbers of the barriers of a kernel whose warps execute much between them; else none."""
+    barriers = [k for k, one in enumerate(kernel.instructions) if one.opcode == "BAR"]
+    arrivals, executed = int(counts["executed"][barriers].sum()), int(counts["executed"].sum())
+    return barriers if RARE * arrivals <= executed else []
+
+
+def _follows_up(kernel: Kernel, left_out: Sequence[int]) -> bool:
     """True if instructions wait for earlier ones, so that a stream must begin at the start.
 
     These are groups of copies, products, polls, and barriers: a warp that is one barrier ahead
-    where a window begins would stay so, and wait at each for another part of the loop.
+    where a window begins would stay so, and wait at each for another part of the loop. Not those
+    that are `left_out`.
     """
     facts = schedule_facts(kernel)
+    waiting = (one for k, one in enumerate(kernel.instructions) if k not in left_out)
     return (
         facts.copies != "loads"
-        or facts.has_barriers
         or facts.waits
-        or any(one.opcode in PRODUCTS for one in kernel.instructions)
+        or any(one.opcode in PRODUCTS | BARRIERS for one in waiting)
     )
 
 
@@ -374,27 +405,18 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
     """Counts from a plan by observation. Raises NoPlanError if all blocks must be executed."""
     if bound.cluster_blocks > 1:
         raise NoPlanError(": they form clusters")
-    if selection.waits or bound.blocks_meet:
-        alone = None if selection.waits or _is_short(selection) else selection.alone(bound)
-        if alone is None:
-            raise NoPlanError(WAIT)
-        bound, execute = alone
-    found = observed(
-        Observable(
-            grid=bound.geometry.grid,
-            flow=selection.flow,
-            run=lambda chosen, followed: execute(one_by_one(chosen), followed, None),
-            run_at_most=lambda chosen, followed, most: execute(one_by_one(chosen), followed, most),
-            metrics=selection.metrics,
-            functions=selection.functions,
-            seed=selection.seed,
-            is_short=partial(_is_short, selection),
-            limit_s=selection.limit_s,
-            # a block that finds all others done may do more than they
-            always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
-            restore=bound.restore,
-        )
-    )
+    is_alone = selection.waits or bound.blocks_meet
+    try:
+        if is_alone:
+            alone = None if selection.waits or _is_short(selection) else selection.alone(bound)
+            if alone is None:
+                raise NoPlanError(WAIT)
+            bound, execute = alone
+        found = observed(_observable(bound, selection, execute))
+    except FaultError as error:
+        if not is_alone or error.fault.kind != DEADLOCK:
+            raise
+        raise NoPlanError(WAIT) from None  # for what another block writes
     if not found.is_sufficient and not found.is_in_part and _is_short(selection):
         raise NoPlanError(found.lost)
     assumed = None
@@ -413,9 +435,27 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         assumed=assumed,
         observed=found,
         tickets=bound.tickets,
+        is_alone=is_alone,
         estimates=found.estimates,
         uncertainty=_doubt(found, bound),
         work=found.work,
+    )
+
+
+def _observable(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -> Observable:
+    return Observable(
+        grid=bound.geometry.grid,
+        flow=selection.flow,
+        run=lambda chosen, followed: execute(one_by_one(chosen), followed, None),
+        run_at_most=lambda chosen, followed, most: execute(one_by_one(chosen), followed, most),
+        metrics=selection.metrics,
+        functions=selection.functions,
+        seed=selection.seed,
+        is_short=partial(_is_short, selection),
+        limit_s=selection.limit_s,
+        # a block that finds all others done may do more than they
+        always=() if bound.tickets is None else (bound.geometry.blocks - 1,),
+        restore=bound.restore,
     )
 
 
@@ -435,6 +475,8 @@ def _doubt(found: Observed, bound: BoundLaunch) -> str:
     drawn = found.estimates
     if found.is_in_part and drawn and drawn.agreeing == drawn.drawn:
         said += ", which do the same: if another one takes longer, so does the launch"
+    elif found.is_in_part:
+        said += ", which differ: the longest block may be another one"
     return said
 
 

@@ -139,6 +139,14 @@ class LaunchCounts(ABC):
         except (FaultError, LaunchError):
             return Waits()
 
+    def longer(self, residence: Residence) -> float:
+        """By how much the longest block may exceed the longest executed one, relative to it.
+
+        0 if the launch does not take as long as its longest block, or if all blocks are known.
+        """
+        del residence
+        return 0.0
+
     def flop(self, instructions: Sequence[InstructionCounts]) -> int:
         """Useful floating-point operations of the launch."""
         return flop(instructions)

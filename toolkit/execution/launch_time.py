@@ -124,7 +124,7 @@ def modelled_execution(
         return replace(execution, prediction_basis=f"not predicted: {time}")
     if counts.uncertainty and WARP_INSTRUCTIONS in execution.estimates:
         half_width = relative_half_width(execution.estimates[WARP_INSTRUCTIONS])
-        time = with_estimates(time, half_width)
+        time = with_estimates(time, half_width, counts.longer(residence))
     reasons = [
         *doubts(
             translated.kernel,

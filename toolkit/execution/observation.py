@@ -46,6 +46,7 @@ from toolkit.execution.sampling import (
 )
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.machine import LIMIT, FaultError, Run
+from toolkit.sass.polls import may_depend_on_data
 from toolkit.sass.regions import Flow, Regions
 
 LEAST_BLOCKS = 256  # a launch with fewer blocks is executed completely
@@ -59,6 +60,10 @@ MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two
 # Warp instructions of blocks that are followed: 30 s of a core. Those of blocks of one launch that
 # execute too much for that, of which FEWEST_LONG are executed at least: ten seconds of two cores.
 MOST_FOLLOWED = 1 << 27
+# Warp instructions of a block that is too long for a proof, if counts may depend on data: at each
+# new branch of this kind all blocks are followed again. Of a block that executes more than
+# FIRST_FOLLOWED, it is found out without following it.
+MOST_OF_FOLLOWED, FIRST_FOLLOWED = 1 << 23, 1 << 21
 MOST_OF_LONG = 1 << 29
 MOST_OF_LONG_S = 12.0  # and fewer, if these blocks would take longer
 FEWEST_LONG = 4
@@ -427,16 +432,39 @@ class _Observer:
 
     def _follow(self, blocks: Sequence[int], regions: Regions | None) -> Sequence[Run]:
         """Run blocks with their values followed. Raises _LongBlocksError if that takes too long."""
-        try:
-            runs = self.launch.run_at_most(blocks, regions, MOST_FOLLOWED - self.followed)
-        except FaultError as error:
-            if error.fault.kind != LIMIT:
-                raise
-            raise _LongBlocksError from None
+        runs = None
+        if not self.followed:
+            runs = self._run_at_most(blocks, regions, FIRST_FOLLOWED)
+            if runs is None:
+                self._check_length(blocks)
+        if runs is None:
+            runs = self._run_at_most(blocks, regions, MOST_FOLLOWED - self.followed)
+        if runs is None:
+            raise _LongBlocksError
         self.followed += sum(int(run.counts["executed"].sum()) for run in runs)
         if self.followed >= MOST_FOLLOWED or any(_has_lost(run) for run in runs):
             raise _LongBlocksError
         return runs
+
+    def _check_length(self, blocks: Sequence[int]) -> None:
+        """Raise _LongBlocksError if counts may depend on data and blocks are long."""
+        self.launch.restore()
+        if not may_depend_on_data(self.launch.flow):
+            return
+        if self._run_at_most(blocks, None, MOST_OF_FOLLOWED) is None:
+            raise _LongBlocksError
+        self.launch.restore()
+
+    def _run_at_most(
+        self, blocks: Sequence[int], regions: Regions | None, most: int
+    ) -> Sequence[Run] | None:
+        """Run blocks; None if a worker executes more than `most` warp instructions."""
+        try:
+            return self.launch.run_at_most(blocks, regions, most)
+        except FaultError as error:
+            if error.fault.kind != LIMIT:
+                raise
+            return None
 
 
 def _has_lost(run: Run) -> bool:

@@ -14,7 +14,7 @@ from analysis.timing.samples import Sample, Windows
 from toolkit.sass import machine
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.machine import FaultError, one_by_one, run_blocks
-from toolkit.sass.streams import joined
+from toolkit.sass.streams import joined, without
 
 # Recorded steps of the blocks that one worker executes (67 MB). A prediction replays them a dozen
 # times.
@@ -57,14 +57,19 @@ def is_too_long(work: NDArray[Any]) -> bool:
 
 
 def windows_of(
-    launch: Callable[[], BoundLaunch], blocks: Sequence[int], work: NDArray[Any], windows: int
+    launch: Callable[[], BoundLaunch],
+    blocks: Sequence[int],
+    work: NDArray[Any],
+    windows: int,
+    left_out: Sequence[int] = (),
 ) -> Sample:
     """About CUT_STEPS steps of `blocks`, in so many windows of each, and the first halves of these.
 
     Windows are in the middle of equal parts of the first MOST_IN_TIME instructions of the blocks;
     one alone is at the beginning. `launch` binds the launch so that the warps of a block go on side
     by side: of warps that are executed one after the other, windows would be at different times.
-    `work`: instructions of the complete blocks (core.WORK). Raises as `streams_of` does.
+    `work`: instructions of the complete blocks (core.WORK). `left_out`: numbers of instructions
+    that the windows leave out. Raises as `streams_of` does.
     """
     window, runs = CUT_STEPS // len(blocks) // windows, []
     for block, executed in zip(blocks, work["executed"].tolist(), strict=True):
@@ -83,6 +88,8 @@ def windows_of(
     early, every = joined(recorded, leaves_late=True), joined(recorded)
     if early is None or every is None:
         raise UnavailableError("not enough memory for the streams of the blocks to replay")
+    if left_out:
+        early, every = (without(one, left_out) for one in (early, every))
     counted, warps = int(work["executed"].sum()), len(every.first_step)
     is_covered = windows > 1 and counted <= MOST_IN_TIME
     return Windows(

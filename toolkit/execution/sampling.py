@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from math import ceil, sqrt
+from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -134,6 +134,16 @@ def further_draws(values: NDArray[np.float64], rest: int) -> int:
     """Number of further draws after which the mean of such values has a narrow interval."""
     error = STANDARD_ERRORS * _standard_error(values, rest) / max(1.0, float(values.mean()))
     return ceil(len(values) * ((error / NARROW) ** 2 - 1)) if error > NARROW else 0
+
+
+def longest_missed(values: NDArray[np.float64], blocks: int) -> float:
+    """By how much the largest of so many values exceeds the largest of `values`, relative to it.
+
+    `values` are drawn from them. What is above the median is taken to be distributed exponentially:
+    on average, the largest of N is then ln(N / n) times the mean above the largest of n.
+    """
+    above = values[values >= np.median(values)] - np.median(values)
+    return float(above.mean() * log(blocks / len(values)) / max(1.0, values.max()))
 
 
 def estimated_counts(

@@ -32,7 +32,7 @@ from toolkit.execution.launch_time import (
 from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
 from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import check_cooperative, most_resident, residence_of
-from toolkit.execution.tickets import with_tickets
+from toolkit.execution.tickets import with_tickets, works_alone
 from toolkit.execution.wall_time import (
     MOST_INSTRUCTIONS,
     SOON,
@@ -74,7 +74,7 @@ from toolkit.sass.machine import (
     run_blocks,
 )
 from toolkit.sass.module_variables import describe_unset, outputs_of
-from toolkit.sass.polls import may_wait
+from toolkit.sass.polls import may_wait, repeats_exchanges
 from toolkit.sass.printed import joined_records, text_of
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
@@ -298,11 +298,14 @@ class Simulator:
         def alone(bound: BoundLaunch) -> tuple[BoundLaunch, Execute] | None:
             if bound.heap_bytes or may_wait(flow):
                 return None
-            single = with_tickets(
-                replace(bound, blocks_meet=False),
-                translated.linked.instructions,
-                lambda launch, block: self._run(launch, [range(block, block + 1)])[0],
-            )
+
+            def run(launch: BoundLaunch, block: int) -> Run:
+                return self._run(launch, [range(block, block + 1)])[0]
+
+            apart = replace(bound, blocks_meet=False)
+            if repeats_exchanges(flow) and not works_alone(apart, run):
+                return None
+            single = with_tickets(apart, translated.linked.instructions, run)
             return (single, self._few_followed(single)) if single else None
 
         flow = Flow(translated.linked.instructions, translated.lowered)

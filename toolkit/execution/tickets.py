@@ -22,6 +22,9 @@ from toolkit.sass.machine import Run
 from toolkit.sass.space import COPIED, PAGE_BYTES, Buffer
 
 MOST_TICKETS = 16
+# A block that executes more or fewer instructions after another one, relative to these alone, takes
+# work from the others, or finds what they have left.
+SAME_WORK = 0.02
 _WIDE = {"64", "U64", "S64"}
 _ADDS, _FLOATS = {"ADD", "INC"}, {"F16", "F32", "F64", "BF16", "F16x2", "BF16x2"}
 
@@ -64,6 +67,20 @@ def with_tickets(
     if len(found) > MOST_TICKETS:
         return None
     return replace(bound, tickets=np.array(found, dtype=TICKET)) if found else bound
+
+
+def works_alone(bound: BoundLaunch, run: Callable[[BoundLaunch, int], Run]) -> bool:
+    """True if a block executes as much after another block as it does alone.
+
+    `run` executes one block of a bound launch. Its stores are undone. Raises FaultError.
+    """
+    middle = bound.geometry.blocks // 2
+    alone = int(run(bound, middle).counts["executed"].sum())
+    bound.restore()
+    run(bound, 0)
+    after = int(run(bound, middle).counts["executed"].sum())
+    bound.restore()
+    return abs(after - alone) <= SAME_WORK * alone
 
 
 def _additions(code: Sequence[Instruction]) -> Iterator[tuple[int, Instruction]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,15 @@ def joined(runs: Sequence[Sequence[Recorded]], *, leaves_late: bool = False) -> 
         first_step=_starts(list(step_counts.values())),
         first_line=_starts(list(line_counts.values())),
         first_warp=np.array([*sorted(first_of_block.values()), len(warps)], dtype=np.int64),
+    )
+
+
+def without(streams: Streams, instructions: Sequence[int]) -> Streams:
+    """Copy without the steps of these instructions, which have no lines."""
+    is_kept = ~np.isin(streams.steps["pc"], instructions)
+    kept_before = np.concatenate([[0], np.cumsum(is_kept)]).astype(np.uint64)
+    return replace(
+        streams, steps=streams.steps[is_kept], first_step=kept_before[streams.first_step]
     )
 
 

@@ -1,7 +1,7 @@
 """Intervals of predicted times: from launches like them, and of changes between two."""
 
 from dataclasses import replace
-from math import exp
+from math import exp, hypot, log
 
 import numpy as np
 import pytest
@@ -159,3 +159,10 @@ def test_an_estimate_of_the_work_widens_the_interval(ends, half_width, wider):
     found = with_estimates(before, half_width).interval_s
     assert found == pytest.approx(tuple(20e-6 * exp(end) for end in wider), rel=1e-4)
     assert with_estimates(predicted(), half_width).interval_s is None
+
+
+def test_a_longer_block_than_those_executed_widens_the_interval_upward_alone():
+    before = predicted(interval_s=(18e-6, 22e-6))
+    low, high = with_estimates(before, 0.0, longer=0.5).interval_s
+    assert low == pytest.approx(18e-6)
+    assert high == pytest.approx(20e-6 * exp(hypot(log(1.1), log(1.5))))

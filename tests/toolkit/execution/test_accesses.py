@@ -40,6 +40,15 @@ extern "C" __global__ void tally(int *count, const int *in)
 {
     atomicAdd(&count[in[blockIdx.x * blockDim.x + threadIdx.x]], 1);
 }
+// sums that are kept in memory, of which each lane has one in each of two columns of a matrix
+extern "C" __global__ void keep_sums(float *out, int rows)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; k < 5; k++)
+        for (int column = 0; column < 2; column++)
+            for (int again = 0; again < 3; again++)
+                ((volatile float *)out)[i * 256 + column * 128] = k;
+}
 extern "C" __global__ void copy(float *out, const float *in)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -68,6 +77,18 @@ def sectors(accesses, kind):
             if row["mask"] >> k & 1:
                 found[int(row["block"])].add(4 * int(row["line"]) + k)
     return found
+
+
+def test_requests_for_many_lines_that_are_repeated_are_noted_once():
+    blocks, threads = 3, 64
+    accesses, (out, *_) = noted("keep_sums", [zeros(256 * 192), np.int32(0)], blocks, threads)
+    first = out // 32
+    for block in range(blocks):
+        rows = block * threads + np.arange(threads)
+        wanted = {first + 32 * row + column for row in rows.tolist() for column in (0, 16)}
+        assert sectors(accesses, WRITE)[block] == wanted
+    assert len(accesses.rows) == 2 * threads * blocks
+    assert accesses.below.written_by_warps == 2 * threads * blocks
 
 
 def test_a_block_notes_each_sector_that_it_reads_once():

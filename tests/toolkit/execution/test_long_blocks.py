@@ -10,7 +10,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.geometry import Geometry
-from toolkit.execution import executed, observation, replayed_streams, simulator
+from toolkit.execution import block_counts, executed, observation, replayed_streams, simulator
 from toolkit.execution.executed import Executed
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.launch import Execution
@@ -40,6 +40,20 @@ extern "C" __global__ void two_phases(float *x, const int *next, int n) {
     for (int k = 0; k < 4 * n; k++) a = a * 0.5f + k;      // two instructions
     for (int k = 0; k < n; k++) at = next[at];             // one load after the other
     x[threadIdx.x] = a + at;
+}
+extern "C" __global__ void two_phases_apart(float *x, const int *next, int n) {
+    int at = threadIdx.x;
+    float a = 0;
+    for (int k = 0; k < 4 * n; k++) a = a * 0.5f + k;
+    __syncthreads();
+    for (int k = 0; k < n; k++) at = next[at];
+    x[threadIdx.x] = a + at;
+}
+extern "C" __global__ void fixed(float *x, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float a = x[i];
+    for (int k = 0; k < n; k++) a = a * (1.0f - a) * 3.7f;
+    x[i] = a;
 }"""
 
 
@@ -90,28 +104,43 @@ def test_some_of_many_long_blocks_give_a_time(blocks: int) -> None:
     assert some.predicted.time_s == pytest.approx(every.predicted.time_s, rel=0.05)
 
 
+def test_long_blocks_are_followed_unless_their_counts_may_depend_on_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(observation, "FIRST_FOLLOWED", 100)
+    monkeypatch.setattr(observation, "MOST_OF_FOLLOWED", 1_000)
+    assert "estimates from 4 of 300 blocks" not in _iterated(300, limit_s=1e3).uncertainty
+    monkeypatch.setattr(observation, "MOST_OF_LONG", 10_000)
+    assert _iterated(300, limit_s=0).executed_blocks == observation.FEWEST_LONG
+    run = Simulator(device=H200, blocks="representative", limit_s=0, outputs=False).run
+    arguments = [np.full(64 * 300, 0.5, f32), i32(1_000)]
+    assert "proved" in run(_kernel("fixed"), Geometry.of(300, 64), arguments).basis
+
+
 @pytest.mark.usefixtures("short_budgets")
 def test_a_launch_of_a_few_long_blocks_is_executed_completely() -> None:
     found = _iterated(observation.FEWEST_LONG, limit_s=0)
     assert (found.executed_blocks, found.uncertainty) == (observation.FEWEST_LONG, "")
 
 
-def test_windows_see_all_phases_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["two_phases", "two_phases_apart"])
+def test_windows_see_all_phases_of_a_block(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The first half of the instructions takes little time, and the second one almost all."""
     n, following = 2000, np.random.default_rng(2).permutation(1 << 20).astype(i32)
 
     def time_s() -> float:
         arguments = [np.zeros(64, f32), following, i32(n)]
         run = Simulator(device=H200, blocks="representative", outputs=False).run
-        found = run(_kernel("two_phases"), Geometry.of(1, 64), arguments).predicted
+        found = run(_kernel(name), Geometry.of(1, 64), arguments).predicted
         assert found is not None
         return found.time_s
 
     whole = time_s()
     monkeypatch.setattr(replayed_streams, "MOST_STEPS", 10_000)
     monkeypatch.setattr(replayed_streams, "CUT_STEPS", 8_000)
+    monkeypatch.setattr(block_counts, "RARE", 1 << 10)  # one barrier in 28,000 instructions
     assert time_s() == pytest.approx(whole, rel=0.15)
-    monkeypatch.setattr("toolkit.execution.block_counts.WINDOWS", 1)  # the first steps alone
+    monkeypatch.setattr(block_counts, "WINDOWS", 1)  # the first steps alone
     assert time_s() < 0.7 * whole
 
 

@@ -13,6 +13,7 @@ from toolkit.execution.sampling import (
     estimates,
     further_draws,
     half_width_in_errors,
+    longest_missed,
     nearest_drawn,
     relative_half_width,
     unseen_share,
@@ -206,3 +207,15 @@ def test_one_block_of_each_part_is_drawn():
         assert np.searchsorted(ends, found, "right").tolist() == [0, 1, 2, 3, 4]
     assert found == drawn_from_parts(103, 5, bytes([19]))
     assert found != drawn_from_parts(103, 5, bytes([18]))
+
+
+def test_the_longest_of_many_blocks_exceeds_the_longest_drawn_one():
+    rng = np.random.default_rng(1)
+    ratios = []
+    for _ in range(300):
+        every = rng.exponential(5.0, 500) + 1
+        drawn = rng.choice(every, 25, replace=False)
+        ratios.append((1 + longest_missed(drawn, 500)) * drawn.max() / every.max())
+    assert 0.9 < np.mean(ratios) < 1.15
+    assert longest_missed(np.full(25, 7.0), 500) == 0
+    assert longest_missed(drawn, 25) == 0

@@ -38,6 +38,40 @@ extern "C" __global__ void take(float *out, const float *in, unsigned *count) {
     unsigned k = threadIdx.x < 32 ? atomicAdd(count, 4u) : atomicAdd(count, 12u);
     out[k / 8] = in[k / 8];
 }
+// each thread adds to a number of its block and 15 others, which a lock guards
+extern "C" __global__ void add_under_lock(float *out, const float *in, unsigned *count) {
+    unsigned *lock = count + blockIdx.x % 64;
+    if (threadIdx.x == 0) while (atomicCAS(lock, 0, 1)) {}
+    __syncthreads();
+    out[blockIdx.x % 64 * 64 + threadIdx.x] += in[blockIdx.x * 64 + threadIdx.x];
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) atomicExch(lock, 0);
+}
+// the largest of each row, by swaps
+extern "C" __global__ void largest(float *out, const float *in, unsigned *count) {
+    unsigned *most = count + threadIdx.x, found = *most, seen;
+    do {
+        seen = found;
+        found = atomicCAS(most, seen, max(seen, (unsigned)in[blockIdx.x * 64 + threadIdx.x]));
+    } while (found != seen);
+}
+// whoever comes first takes all places
+extern "C" __global__ void take_by_swaps(float *out, const float *in, unsigned *count) {
+    for (unsigned k = *count; k < 64 * gridDim.x;) {
+        unsigned seen = atomicCAS(count, k, k + 1);
+        if (seen == k) out[k] = in[k] + 1;
+        k = seen == k ? k + 1 : seen;
+    }
+}
+// each block waits until the one before it has been there
+extern "C" __global__ void in_turn(float *out, const float *in, unsigned *count) {
+    if (threadIdx.x == 0)
+        while (atomicCAS(count, blockIdx.x, blockIdx.x) != blockIdx.x) {}
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = in[threadIdx.x];
+    if (threadIdx.x == 0) atomicAdd(count, 1);
+}
 // a number for each thread
 extern "C" __global__ void take_each(float *out, const float *in, unsigned *count) {
     unsigned k = atomicAdd(count + threadIdx.x, 64u) + threadIdx.x;
@@ -135,3 +169,21 @@ def test_a_block_that_reads_a_list_finds_what_the_blocks_before_it_appended():
     of_block = 32 * 64
     assert cycles(4, 0) == pytest.approx(cycles(1, 3 * of_block), rel=0.01)
     assert cycles(4, 0) > 2.5 * cycles(1, 0)
+
+
+@pytest.mark.parametrize("kernel", ["add_under_lock", "largest"])
+def test_a_few_blocks_represent_those_that_repeat_exchanges(kernel):
+    few = launched(kernel, blocks="representative", limit_s=0)
+    every = launched(kernel)
+    assert few.executed_blocks < 400
+    assert every.executed_blocks == BLOCKS
+    counter = "smsp__inst_executed.sum"
+    assert few.counters[counter] == every.counters[counter]
+    assert few.predicted.time_s == pytest.approx(every.predicted.time_s, rel=0.1)
+
+
+@pytest.mark.parametrize("kernel", ["take_by_swaps", "in_turn"])
+def test_all_blocks_are_executed_if_one_alone_takes_all_or_waits(kernel):
+    found = launched(kernel, blocks="representative", limit_s=0)
+    assert found.executed_blocks == BLOCKS
+    assert "blocks wait for others" in found.basis

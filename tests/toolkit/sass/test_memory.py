@@ -165,6 +165,42 @@ def test_wavefronts_are_those_of_the_analysis(width, modifier, operation):
         assert count["conflict_free"] == wanted.groups
 
 
+@pytest.mark.parametrize(("width", "modifier"), MODIFIERS.items())
+def test_wavefronts_of_growing_addresses_are_those_of_the_analysis(width, modifier):
+    rng = np.random.default_rng()
+    for stride in (1, 2, 3, 6, 8, 32):
+        lanes = active_lanes(rng)
+        at = stride * width * LANES
+        count = count_of(
+            f"LDS{modifier} R4, [R2]", holding(R2=at), lanes=lanes, shared_bytes=1 << 15
+        )
+        wanted = coalescing.shared_wavefronts(
+            at, width_bytes=width, operation="load", active=as_mask(lanes)
+        )
+        assert (count["wavefronts"], count["conflict_free"]) == (wanted.wavefronts, wanted.groups)
+
+
+def test_requests_of_two_masks_in_turn_are_each_counted_as_the_analysis_does():
+    loop = """
+    ISETP.NE.AND P1, PT, R6, RZ, PT
+    @P1 LDS R4, [R2]
+    LOP3.LUT R6, R6, R7, RZ, 0x3c, !PT
+    IADD3 R12, R12, 0x1, RZ
+    ISETP.GE.AND P0, PT, R12, 0x10, PT
+    @!P0 BRA 0x0
+    """
+    first, second = LANES > 0, LANES % 4 > 1
+    state = holding(R2=24 * LANES, R6=first, R7=first ^ second)
+    counts = np.zeros(7, dtype=COUNT)
+    probe(loop, state, counts=counts, shared_bytes=1 << 10)
+    found = [
+        coalescing.shared_wavefronts(24 * LANES, width_bytes=4, operation="load", active=active)
+        for active in (first, second)
+    ]
+    assert counts["predicated"][1] == 8 * (first.sum() + second.sum())
+    assert counts["wavefronts"][1] == 8 * sum(one.wavefronts for one in found)
+
+
 @pytest.mark.parametrize(
     ("text", "of_alike", "of_apart"),
     [

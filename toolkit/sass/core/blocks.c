@@ -64,6 +64,7 @@ static void start_block(Worker *c, Block *b, u64 index) {
     b->ctaid[1] = (u32)(index / launch->grid[0] % launch->grid[1]);
     b->ctaid[2] = (u32)(index / launch->grid[0] / launch->grid[1]);
     b->lives = 1;
+    c->pauses[b - c->blocks].until = 0;
     b->mbarriers = b->cluster_arrived = b->cluster_phase = 0;
     b->spare_registers = 0;
     memset(b->barrier, 0, sizeof b->barrier);

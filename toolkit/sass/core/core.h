@@ -317,6 +317,9 @@ typedef struct Bulk Bulk;
 /* Whose counts, accesses and streams a block's are. */
 typedef struct { u64 block; Worker *keeper; } Kept;
 
+/* When a warp of a block can issue again, and when one issued last, in ticks; 0: it is not known. */
+typedef struct { u64 until, issued; } Pause;
+
 /* A state of all threads, for how many rounds it is compared with later ones, and of which of them. */
 typedef struct { u64 changes, places, registers; u32 rounds, most; } Watch;
 
@@ -366,6 +369,7 @@ struct Worker {
     u64 now, soonest;      /* in ticks: the quantum, and when a later warp goes on (pace.h) */
     u64 idle_since;        /* nothing has changed */
     u32 any_due;           /* a warp that issues in this quantum */
+    Pause *pauses;         /* [slots]: of blocks of which no warp could issue */
     u64 slice_free[SLICES_IN_TIME]; /* when each slice of L2 has made its operations */
     u64 slice_added[SLICES_IN_TIME]; /* the sector of its last atomic operation, if no load has followed */
     u64 unit_free;         /* and the load/store unit of the SM */

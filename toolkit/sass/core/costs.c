@@ -1,15 +1,38 @@
 #include "costs.h"
 
+#include <string.h>
+
 #include "lanes.h"
 
-/* Mask of the first lane for each distinct value among x[l] of the lanes in m. */
+/* True if x grows from each lane in m to the next one: no two of them have the same value. */
+static int grows(const u64 *x, u32 m) {
+    if (m == FULL) {
+        u32 falls = 0;
+        for (int l = 1; l < LANES; l++) falls |= x[l] <= x[l - 1];
+        return !falls;
+    }
+    for (u32 rest = m & (m - 1), before = m & (0u - m); rest; before = rest & (0u - rest), rest &= rest - 1)
+        if (x[__builtin_ctz(rest)] <= x[__builtin_ctz(before)]) return 0;
+    return 1;
+}
+
+/* Mask of the first lane for each distinct value among x[l] of the lanes in m. Values are told apart by a table of lanes,
+ * with twice as many places as there are lanes. */
 u32 first_lanes(const u64 *x, u32 m) {
-    u32 found = 0;
-    while (m) {
-        const u64 first = x[__builtin_ctz(m)];
-        const u32 same = LANE_BITS(x[l] == first);
-        found |= m & (0u - m);
-        m &= ~same;
+    enum { PLACES = 2 * LANES, NOBODY = LANES };
+    u8 lane_at[PLACES];
+    u32 found = m & (0u - m);
+    if (grows(x, m)) return m;
+    const u64 first = x[__builtin_ctz(m)];
+    m &= ~LANE_BITS(x[l] == first);
+    memset(lane_at, NOBODY, sizeof lane_at);
+    for (; m; m &= m - 1) {
+        const u32 l = (u32)__builtin_ctz(m);
+        u32 at = (u32)(x[l] * 0x9e3779b97f4a7c15ull >> 32) % PLACES;
+        while (lane_at[at] != NOBODY && x[lane_at[at]] != x[l]) at = (at + 1) % PLACES;
+        if (lane_at[at] != NOBODY) continue;
+        lane_at[at] = (u8)l;
+        found |= 1u << l;
     }
     return found;
 }
@@ -30,10 +53,8 @@ u32 fullest_bank(const u64 *a, u32 width, u32 m) {
     const u32 unit = width < WORD ? WORD : width;
     u32 most = 0;
     FOR_LANES piece[l] = a[l] / unit;
-    while (m) {
+    for (m = first_lanes(piece, m); m; m &= m - 1) {
         const u64 first = piece[__builtin_ctz(m)];
-        const u32 same = LANE_BITS(piece[l] == first);
-        m &= ~same;
         for (u32 k = 0; k < unit / WORD; k++) {
             u8 *bank = &words[(first * (unit / WORD) + k) % BANKS];
             if (++*bank > most) most = *bank;

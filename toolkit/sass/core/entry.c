@@ -30,7 +30,7 @@ EXPORT void core_free_worker(Worker *c) {
         free(c->blocks[k].shared_written);
         free_checker(c->blocks[k].checker);
     }
-    free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
+    free(c->last_allocation); free(c->memo); free(c->blocks); free(c->pauses); free(c->uncounted); free(c->bulk);
     free(c->own_turns); free(c->straight); free(c->own_requests);
     free_heap(c->heap);
     free(c->matrices);
@@ -67,7 +67,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
         c->slots = launch->most_resident * c->cluster_size;
         is_whole = (c->straight = new_straight(launch, OP_FFMA)) && ZEROS(c->last_allocation, launch->length) &&
                    (c->memo = calloc(launch->length, SHAPES * sizeof(Memo))) &&
-                   ZEROS(c->uncounted, launch->length) && ZEROS(c->blocks, c->slots) &&
+                   ZEROS(c->uncounted, launch->length) && ZEROS(c->blocks, c->slots) && ZEROS(c->pauses, c->slots) &&
                    (!launch->heap_bytes || (c->heap = new_heap(launch->heap_base, launch->heap_bytes))) &&
                    (!launch->check || (c->checks = new_checks(launch)));
         /* no instruction has accessed any allocation yet */

@@ -89,10 +89,14 @@ static u16 of_all_words(const Origins *o, u32 space) {
     return found;
 }
 
-/* What a read of shared memory at any place depends on. */
-u16 of_shared_memory(const Origins *o) {
-    return o->of_shared == DATA ? DATA : worse(o->of_shared, of_all_words(o, SPACE_SHARED));
+/* `found`, or what a word depends on if that is worse. All words are looked at only where it matters: of local memory
+ * there may be millions. */
+static u16 with_all_words(const Origins *o, u32 space, u16 found) {
+    return found == DATA ? DATA : worse(found, of_all_words(o, space));
 }
+
+/* What a read of shared memory at any place depends on. */
+u16 of_shared_memory(const Origins *o) { return with_all_words(o, SPACE_SHARED, o->of_shared); }
 
 /* An access of shared or local memory: a load takes over the origins of words, a store sets them, or
  * those of all words where it is not known which ones it writes. */
@@ -106,7 +110,7 @@ static void follow_near(Follow *f, const Ins *i, u32 space, int is_store, const 
         if (is_store) worsen(floor_of(o, space), kind_of(common));
         for (u32 k = 0; is_store && k < words; k++)
             worsen(floor_of(o, space), worse(kind_of_lanes(data + k * LANES, f->m), at_least));
-        if (!is_store) set_result(f, worse(worse(kind_of(common), *floor_of(o, space)), of_all_words(o, space)));
+        if (!is_store) set_result(f, with_all_words(o, space, worse(kind_of(common), *floor_of(o, space))));
         return;
     }
     addresses(f->w, i, f->m, a);
@@ -177,7 +181,7 @@ static void follow_matrices(Follow *f, int is_store) {
     for (u32 k = 0; is_store && k < f->i->aux; k++)
         worsen(&found, kind_of_lanes(read_origins(o, f->w, f->i, 2) + k * LANES, FULL));
     if (common && is_store) worsen(&o->of_shared, found);
-    if (common && !is_store) worsen(&found, of_all_words(o, SPACE_SHARED));
+    if (common && !is_store) found = with_all_words(o, SPACE_SHARED, found);
     addresses(f->w, f->i, rows, a);
     own_shared(f->c, a);
     for (u32 l = 0; l < LANES && !common; l++) {

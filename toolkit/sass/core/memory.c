@@ -13,8 +13,9 @@
 
 enum { GENERAL = 0, BROADCAST, CONTIGUOUS };
 
-static Memo *memo_of(const Worker *c, u32 delta) {
-    return (Memo *)c->memo + (size_t)c->pc * SHAPES + (delta >> SHAPE_SHIFT) % SHAPES;
+/* The place for a shape: warps whose first or last lanes are off take turns, and have places of their own. */
+static Memo *memo_of(const Worker *c, u32 delta, u32 m) {
+    return (Memo *)c->memo + (size_t)c->pc * SHAPES + ((delta >> SHAPE_SHIFT) + popcount(~m)) % SHAPES;
 }
 static int last_lane(u32 m) { return LANES - 1 - __builtin_clz(m); }
 
@@ -69,7 +70,7 @@ static void learn(Memo *memo, const Ins *i, const u64 *a, u32 m, u32 space, int 
 
 /* Count a request; the shape of its addresses. `is_store`: 0 for loads, STORES and what else holds. */
 u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int is_store) {
-    Memo *memo = memo_of(c, (u32)(a[last_lane(m)] - a[__builtin_ctz(m)]));
+    Memo *memo = memo_of(c, (u32)(a[last_lane(m)] - a[__builtin_ctz(m)]), m);
     learn(memo, i, a, m, space, is_store);
     add_cost(&c->count[c->pc], memo, (u32)a[__builtin_ctz(m)] % PHASES, space == SPACE_SHARED);
     return memo->kind;
@@ -221,7 +222,7 @@ ALWAYS_INLINE int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 spac
     const u32 scale = i->flags >> SCALE_SHIFT & 7;
     const int lead = __builtin_ctz(m);
     const u32 base = low[lead];
-    const Memo *memo = memo_of(c, (low[last_lane(m)] - base) << scale);
+    const Memo *memo = memo_of(c, (low[last_lane(m)] - base) << scale, m);
     if (memo->mask != m) return 0;
     u32 differs = 0;
     if (m == FULL) {

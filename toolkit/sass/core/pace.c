@@ -22,6 +22,18 @@ int is_due(Worker *c, Warp *w) {
     return 0;
 }
 
+/* True if no warp of a paused block can issue before this quantum ends: `is_due` would say so of each. */
+int is_paused(Worker *c, const Block *b) {
+    Pause *pause = &c->pauses[b - c->blocks];
+    if (pause->until < c->now + c->launch->quantum) {
+        pause->until = 0;
+        return 0;
+    }
+    if (pause->issued >= c->now) c->any_due = 1;
+    else if (pause->until < c->soonest) c->soonest = pause->until;
+    return 1;
+}
+
 /* True if the operands of an instruction are there before this quantum ends. An instruction that others cannot observe
  * may also be issued ahead, by a warp that would issue one in each quantum until then. */
 int issues_now(const Worker *c, Warp *w, u32 pc) {

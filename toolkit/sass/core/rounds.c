@@ -31,23 +31,49 @@ static void note_work(const Worker *c, const Block *b) {
     }
 }
 
+/* Note when the warps of a block can issue again, none of which can in this quantum. Not if others may change what they
+ * wait for: blocks of its cluster, copies, and barriers in shared memory. */
+static void pause_block(Worker *c, const Block *b) {
+    Pause found = {.until = ~0ull};
+    int ready = 0;
+    if (c->cluster_size > 1 || c->bulk_count || b->mbarriers) return;
+    EACH_WARP(w, b) {
+        const int is_ready = warp_is_ready(w);
+        if (!is_ready && w->groups <= 1) continue;
+        ready |= is_ready;
+        if (w->time < found.until) found.until = w->time;
+        if (w->issued > found.issued) found.issued = w->issued;
+    }
+    if (ready) c->pauses[b - c->blocks] = found;
+}
+
 /* Let each warp run for a while that can. Whether one could. */
 int run_round(Worker *c) {
     const int in_time = c->launch->paces != NULL;
     int ran = 0;
-    EACH_CLUSTER(first) {
+    for (Block *first = c->blocks; first < c->blocks + c->slots; first += c->cluster_size) {
+        if (in_time && is_paused(c, first)) {
+            ran = 1;
+            continue;
+        }
+        if (!first->lives) continue;
         EACH_BLOCK(b, first) {
+            int issued = 0;
             take_up(c, b);
             EACH_WARP(w, b) {
-                const int ready = warp_is_ready(w);
+                const int ready = warp_is_ready(w), may_run = ready || w->groups > 1;
                 ran |= ready;
-                if ((ready || w->groups > 1) && (!in_time || is_due(c, w))) run_warp(c, w);
+                if (may_run && (!in_time || is_due(c, w))) {
+                    run_warp(c, w);
+                    issued = 1;
+                }
                 if (c->fault.kind) break;
             }
             if (!c->fault.kind && c->launch->cancel) stop(c, CANCELLED);
             if (c->fault.kind) return 0;
             open_barriers(c);
             if (c->phases) wake(c);
+            if (in_time && !issued) pause_block(c, b);
         }
         if (!cluster_lives(c, first)) {
             make_all_of(c, first);

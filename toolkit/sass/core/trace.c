@@ -1,6 +1,7 @@
 #include "trace.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "costs.h"
 #include "grow.h"
@@ -49,16 +50,18 @@ static int grow_seen(Trace *t) {
     return 1;
 }
 
-/* The sectors of `mask` that are new to `key` in this block; all are known from then on. */
-static u32 fresh_to(Trace *t, u64 key, u32 mask) {
+/* The sectors of `mask` of a line that are new to `key` in this block; all are known from then on. */
+static u32 fresh_to(Trace *t, u64 key, u64 line, u32 mask) {
+    const u32 shift = (u32)(line % LINES_OF_ENTRY) * SECTORS_OF_LINE;
+    key |= line / LINES_OF_ENTRY << KEYS_OF_LINE;
     if (2 * t->used >= t->slots && !grow_seen(t)) { t->lost = 1; return 0; }
     Seen *seen = seen_of(t->seen, t->slots, t->epoch, key);
     if (seen->epoch != t->epoch) {
         *seen = (Seen){.key = key, .epoch = t->epoch};
         t->used++;
     }
-    const u32 fresh = mask & ~seen->mask;
-    seen->mask |= fresh;
+    const u32 fresh = mask & ~(seen->mask >> shift);
+    seen->mask |= fresh << shift;
     return fresh;
 }
 
@@ -97,12 +100,12 @@ static void note_sectors(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind)
 
 static void trace_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
-    const u64 key = c->block->tag << TAG_SHIFT | line << KEYS_OF_LINE;
+    const u64 key = c->block->tag << TAG_SHIFT;
     if (t->lost) return;
     /* stores of one warp to a sector can be merged, those of several cannot */
     if (kind == TRACE_WRITE)
-        t->written += popcount(fresh_to(t, key | OF_A_WARP | w->index, mask));
-    const u32 fresh = fresh_to(t, key | kind, mask);
+        t->written += popcount(fresh_to(t, key | OF_A_WARP | w->index, line, mask));
+    const u32 fresh = fresh_to(t, key | kind, line, mask);
     if (fresh) note_sectors(c, w, line, fresh, kind);
 }
 
@@ -114,10 +117,27 @@ void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     note_sectors(c, w, line, mask, kind);
 }
 
+/* True if a warp repeats a request for many lines, whose sectors are known then. */
+static int is_repeated(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32 kind) {
+    const u64 first = a[__builtin_ctz(m)] / LINE, end = a[LANES - 1 - __builtin_clz(m)] / LINE;
+    if (end - first + MANY_LINES <= 2 * MANY_LINES) return 0;
+    WideRequest *last = &c->trace->last[c->pc % WIDE_REQUESTS];
+    u64 differs = last->tag ^ c->block->tag;
+    differs |= (last->epoch ^ c->trace->epoch) | (last->lanes ^ m) | (last->warp ^ w->index) | (last->width ^ width) |
+               (last->kind ^ kind);
+    FOR_LANES differs |= (last->a[l] ^ a[l]) & (0ull - (m >> l & 1));
+    if (!differs) return 1;
+    *last = (WideRequest){.tag = c->block->tag, .epoch = c->trace->epoch, .lanes = m, .warp = w->index, .width = width,
+                          .kind = kind};
+    memcpy(last->a, a, sizeof last->a);
+    return 0;
+}
+
 /* A request of the lanes in m to global memory; neighbours in one line are looked up once. */
 void trace_request(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32 kind) {
     u64 line = ~0ull;
     u32 mask = 0;
+    if (!m || is_repeated(c, w, a, width, m, kind)) return;
     FOR_LANES_OF(m) {
         if (a[l] / LINE != line) {
             if (mask) trace_line(c, w, line, mask, kind);

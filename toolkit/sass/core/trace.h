@@ -8,7 +8,16 @@
 
 enum { TRACE_READ = 0, TRACE_WRITE = 1, TRACE_ATOMIC = 2 };
 
+/* Sectors of neighbouring lines. Long blocks come back to so many lines that one entry each would not fit into caches. */
 typedef struct { u64 key; u32 epoch, mask; } Seen;
+enum { LINES_OF_ENTRY = 8 };
+
+/* The last request for many lines of an instruction. A loop that keeps a sum in memory makes it again and again. */
+typedef struct {
+    u64 a[LANES], tag; /* of the block */
+    u32 epoch, lanes, warp, width, kind;
+} WideRequest;
+enum { WIDE_REQUESTS = 32, MANY_LINES = 4 };
 
 struct Trace {
     TracedAccess *accesses;
@@ -19,9 +28,10 @@ struct Trace {
     u64 read;              /* sectors that a block read for the first time, of all lines */
     u64 written;           /* sectors that a warp wrote for the first time, over all warps */
     u32 epoch, lost;
+    WideRequest last[WIDE_REQUESTS]; /* by the number of the instruction */
 };
 
-/* Bits below a line's number, what a warp adds, and where the block stands. */
+/* Bits below the number of an entry, what a warp adds, and where the block stands. */
 enum { KEYS_OF_LINE = 8, OF_A_WARP = 64, TAG_SHIFT = 48, MOST_TAGS = 1 << 16 };
 enum { MOST_SPREAD = 8 }; /* with one of so few lines as 2^-8, the rest is lost */
 
