@@ -243,6 +243,13 @@ def _line(
     effects = [cause.effect] if cause else [] if predicted else list(_WASTE)
     times = {(one.file, one.line): one.time_s for one in predicted.lines} if predicted else {}
     for effect in effects:
+        if effect == Effect.LOCAL_MEMORY:
+            moved = {place: _local_sectors(of) for place, of in lines.items()}
+            place = max(moved, key=lambda one: (moved[one], times.get(one, 0.0)))
+            if moved[place]:
+                share = text.percent(moved[place] / sum(moved.values()))
+                return place, f"{_name(place, file)} accesses local memory most: {share}."
+            continue
         wasted = {place: _wasted(effect, of) for place, of in lines.items()}
         if any(wasted.values()):
             excess = {place: sum(one.excess for one in of) for place, of in wasted.items()}
@@ -279,9 +286,14 @@ def _wasted(effect: Effect, instructions: Sequence[InstructionCounts]) -> list[A
     """The accesses of a line that an effect is about, those of one action, the worst first."""
     space = _WASTE.get(effect)
     accesses = distinct_accesses(one for one in instructions if one.space == space)
-    of = [one for one in accesses if one.excess > 0 or space == "local"]
+    of = [one for one in accesses if one.excess > 0]
     of.sort(key=lambda one: -one.excess)
     return [one for one in of if one.action == of[0].action]
+
+
+def _local_sectors(instructions: Sequence[InstructionCounts]) -> int:
+    """Sectors of local memory that a line reads and writes; all of them are avoidable."""
+    return sum(one.sectors for one in instructions if one.space == "local")
 
 
 def per_request(accesses: Sequence[AccessTotal]) -> str:
