@@ -143,6 +143,7 @@ def _filled(
             arguments,
             declared,
             lambda why, needed: InputError(f"{file}: {why}{_by_name(needed, declared)}"),
+            filled.setup,
         )
         for k, size in found.sizes.items():
             arguments[k] = _random(size, seed, k)
