@@ -41,11 +41,11 @@ def may_wait(flow: Flow) -> bool:
     rows = rows_of(flow)
     return any(
         asks & called or (asks & loop and _ends_by_answers(flow, rows, loop, asks & loop))
-        for loop, called in _loops(flow)
+        for loop, called in loops_of(flow)
     )
 
 
-def _loops(flow: Flow) -> Iterator[tuple[set[int], set[int]]]:
+def loops_of(flow: Flow) -> Iterator[tuple[set[int], set[int]]]:
     """Instructions of each loop, and of the functions that it calls.
 
     Those of a loop reach a jump backward without passing its target.

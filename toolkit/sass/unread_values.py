@@ -59,10 +59,7 @@ class _Reach:
     """
 
     def __init__(self, flow: Flow) -> None:
-        slots = flow.lowered.slots
-        uniform = range(flow.lowered.first_uniform, slots)
-        uniform_predicates = range(slots + PT + 1, slots + UPT)
-        self._uniform = _bits([*uniform, *uniform_predicates])
+        self._uniform = uniform_bits(flow.lowered)
         self._rows = rows_of(flow)
         self.decides = False
         self._anywhere, self._spaces = 0, set[int]()  # uniform registers, and memory
@@ -158,6 +155,13 @@ def rows_of(flow: Flow) -> list[DataFlowRow]:
         DataFlowRow(row, program[k:].ctypes.data, flow.lowered.slots)
         for k, row in enumerate(program)
     ]
+
+
+def uniform_bits(lowered: Lowered) -> int:
+    """Bits of the uniform registers and predicates of a program."""
+    registers = range(lowered.first_uniform, lowered.slots)
+    predicates = range(lowered.slots + PT + 1, lowered.slots + UPT)
+    return _bits([*registers, *predicates])
 
 
 def _bits(numbers: Iterable[int]) -> int:
