@@ -118,6 +118,7 @@ def _filled(
     guessed = proposed.guessable if guesses else []
     if proposed.is_open(guessed):
         facts = proposed.open_facts(guessed)
+        proposed.check_pointers(facts)
         raise InputError(
             f"{file}: {proposed.why_open()}: give {words.listing(list(facts.values()))}"
             f"{_by_name(facts, declared)}"

@@ -5,12 +5,13 @@ What the caller gives wins, one value by one. What nobody knows is named, with i
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from analysis.errors import InputError
 from reports import text as words
 from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent, HostLaunch
@@ -126,6 +127,16 @@ class Proposed:
             if position not in guessed and position not in self.implied:
                 found[position] = (self.declared or ())[position].text
         return found
+
+    def check_pointers(self, facts: Iterable[int | str]) -> None:
+        """Raise InputError for an open argument that is an array of pointers."""
+        for position in facts:
+            one = (self.declared or ())[position] if isinstance(position, int) else None
+            if one is not None and one.is_array_of_pointers:
+                raise InputError(
+                    f"`{one.text}` is an array of pointers, which cannot be filled here: pass one "
+                    "array and compute where its parts begin"
+                )
 
     def why_open(self) -> str:
         """Return the reason why facts are not known, as text."""

@@ -69,7 +69,7 @@ def _stored(row: DataFlowRow, reached: int, *, is_source: bool) -> set[int]:
     """Memory of a block that takes values: of a store, or of a copy from global memory."""
     is_copied = row.is_copy and is_source
     if row.is_memory and (is_copied or any(x & reached for x in row.read[DATA_SOURCE:])):
-        return {SHARED} if is_copied else row.spaces & {SHARED, LOCAL}
+        return {SHARED} if is_copied else {SHARED, LOCAL} & row.spaces
     return set()
 
 

@@ -134,6 +134,36 @@ def test_without_host_code_the_missing_options_are_named():
     )
 
 
+@pytest.mark.parametrize(
+    ("parameter", "form", "filled"),
+    [
+        ("cudaTextureObject_t v", "tex:f32[?,?]", "tex:f32[2,2]"),
+        ("cudaSurfaceObject_t v", "surf:f32[?,?]", "surf:f32[2,2]"),
+        ("__half2 v", "struct:f16=?,f16=?", "struct:f16=1,f16=2"),
+        ("__nv_bfloat162 v", "struct:bf16=?,bf16=?", "struct:bf16=1,bf16=2"),
+        ("cuComplex v", "c64=?", "c64=2j"),
+        ("const float3 v", "struct:f32=?,f32=?,f32=?", "struct:f32=1,f32=2,f32=3"),
+        ("uint4 v", "struct:u32=?,u32=?,u32=?,u32=?", "struct:u32=1,u32=2,u32=3,u32=4"),
+    ],
+)
+def test_the_form_of_a_parameter_by_value_is_shown_and_works(parameter, form, filled):
+    headers = ("cuda_fp16.h", "cuda_bf16.h", "cuComplex.h")
+    includes = "".join(f"#include <{one}>\n" for one in headers)
+    write("value.cu", f"{includes}__global__ void k({parameter}, int *x) {{ x[threadIdx.x] = 1; }}")
+    command = "simulate value.cu -g 1 -b 32"
+    assert refused(command).endswith(f"give {parameter}: python -m toolkit {command} -a 'v={form}'")
+    assert invoke(f"{command} {QUICK}", "-a", f"v={filled}").exit_code == 0
+
+
+@pytest.mark.parametrize("parameter", ["float **v", "const float *const *v", "float *v[]"])
+def test_an_array_of_pointers_is_refused(parameter):
+    write("rows.cu", f"__global__ void k({parameter}) {{ float x = v[0][threadIdx.x]; }}")
+    assert refused("simulate rows.cu -g 1 -b 32") == (
+        f"`{parameter}` is an array of pointers, which cannot be filled here: pass one array and "
+        "compute where its parts begin"
+    )
+
+
 def test_guessed_sizes_are_said_first_and_listed():
     first, *rest = lines(f"simulate add.cu -g 1 -b 64 -a n=50 {QUICK}")
     assert first.endswith(" Sizes of arrays are guessed.")

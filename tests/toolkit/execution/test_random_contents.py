@@ -39,7 +39,7 @@ def executed(body):
 
 
 @pytest.mark.parametrize(
-    "body, deciding",
+    ("body", "deciding"),
     [
         (GATHERS, "index"),
         (COUNTS, "index"),
@@ -79,7 +79,7 @@ def test_sizes_of_host_code_give_random_contents():
     assert given.uncertainty == ""
 
 
-@pytest.mark.parametrize("fill, is_said", [("", True), ("=zeros", False)])
+@pytest.mark.parametrize(("fill", "is_said"), [("", True), ("=zeros", False)])
 def test_the_command_says_it_of_random_fills(tmp_path, fill, is_said):
     path = tmp_path / "gather.cu"
     path.write_text(
