@@ -282,8 +282,12 @@ class SourceLaunches:
 
 
 def _only_launched(launches: Sequence[HostLaunch], kernels: Sequence[str]) -> str | None:
-    """The kernel that all launches are of; None if they are of several, or of an unknown one."""
-    launched = {one.name for one in launches}
+    """The kernel that all launches are of; None if they are of several, or of an unknown one.
+
+    Launches that are known not to be executed count only if there are no others.
+    """
+    executed = [one for one in launches if not one.is_skipped] or launches
+    launched = {one.name for one in executed}
     only = launched.pop() if len(launched) == 1 else None
     return only if only in kernels else None
 
@@ -366,8 +370,10 @@ def _template(code: HostCode, kernel: str) -> str:
     return f"give -k '{written}' with a type or number for {names}"
 
 
-def _open(one: Proposed) -> int:
-    return len(one.missing) + (one.grid, one.block, one.shared_bytes).count(None)
+def _open(one: Proposed) -> tuple[bool, int]:
+    """Order of proposals: launches that are not executed last, then by what is not known."""
+    is_skipped = one.launch is not None and one.launch.is_skipped
+    return is_skipped, len(one.missing) + (one.grid, one.block, one.shared_bytes).count(None)
 
 
 def _with_implied(

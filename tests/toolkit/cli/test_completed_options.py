@@ -164,6 +164,35 @@ def test_an_array_of_pointers_is_refused(parameter):
     )
 
 
+CHOICE = """__global__ void a(float *x) { x[threadIdx.x] = 1; }
+__global__ void b(float *x) { x[threadIdx.x] = 2; }
+int main() {
+    float *x;
+    cudaMalloc(&x, 4096);
+    int version = 2;
+    if (version == 1)
+        a<<<1, 32>>>(x);
+    else
+        b<<<1, 64>>>(x);
+    if (version == 3)
+        b<<<1, 128>>>(x);
+}
+"""
+
+
+def test_the_launch_that_is_executed_is_taken():
+    write("choice.cu", CHOICE)
+    first, *rest = lines(f"simulate choice.cu {QUICK}")
+    assert first.startswith("b: ")
+    assert "note: launched as in line 10: grid 1, block 64, x f32[1024]" in rest
+    assert "note: it is launched in line 12 too: --launch LINE takes another" in rest
+    other = lines(f"simulate choice.cu -k a {QUICK}")  # asked for, though it is not executed
+    assert "note: launched as in line 8: grid 1, block 32, x f32[1024]" in other
+    assert any(
+        "line 12: grid 1, block 128" in x for x in lines(f"simulate choice.cu {QUICK} --launch 12")
+    )
+
+
 def test_guessed_sizes_are_said_first_and_listed():
     first, *rest = lines(f"simulate add.cu -g 1 -b 64 -a n=50 {QUICK}")
     assert first.endswith(" Sizes of arrays are guessed.")
