@@ -1,14 +1,18 @@
 """Loads whose values decide where a kernel accesses memory, or how often a loop is repeated.
 
 Values are followed along all paths of the code, through registers, predicates, shared and local
-memory. A register that is written anew no longer holds them. Values that are written to global
-memory and read again are not followed, nor which side of a branch is taken outside of loops.
+memory. A register that is written anew no longer holds them, in the lanes that write it. Values
+that are written to global memory and read again are not followed, nor which side of a branch is
+taken outside of loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
 from heapq import heappop, heappush
+from operator import or_
 
 from toolkit.sass.isa.memory import GLOBAL, LOCAL, SHARED
 from toolkit.sass.polls import loops_of
@@ -16,6 +20,51 @@ from toolkit.sass.regions import Flow
 from toolkit.sass.unread_values import DATA_SOURCE, DataFlowRow, rows_of, uniform_bits
 
 _ATOMICS = ("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """Registers and predicates that hold values before an instruction, as bits of a number.
+
+    `clean`, by a guard: those of them that hold none in lanes for which the guard is true.
+    """
+
+    bits: int = 0
+    clean: Mapping[int, int] = field(default_factory=dict)
+
+    def seen_by(self, row: DataFlowRow) -> int:
+        return self.bits & ~self.clean.get(row.guard_slot, 0)
+
+    def joined(self, other: _Reached) -> _Reached:
+        """Return what is reached on either of two paths."""
+        bits = self.bits | other.bits
+        clean = {
+            guard: found
+            for guard in {*self.clean, *other.clean}
+            if (found := bits & self._without(guard) & other._without(guard))
+        }
+        return _Reached(bits, clean)
+
+    def within(self, written: int) -> _Reached:
+        """Return what these registers and predicates hold."""
+        clean = {guard: bits & written for guard, bits in self.clean.items() if bits & written}
+        return _Reached(self.bits & written, clean)
+
+    def _without(self, guard: int) -> int:
+        return self.clean.get(guard, 0) | ~self.bits
+
+    def after(self, row: DataFlowRow, *, gets: bool) -> _Reached:
+        """Return what is reached after an instruction, which gets values or replaces them."""
+        clean = {
+            guard: left
+            for guard, bits in self.clean.items()
+            if not row.writes_predicate(guard) and (left := bits & ~row.written)
+        }
+        if gets:
+            return _Reached(self.bits | row.written, clean)
+        if row.guard and not row.writes_predicate(row.guard_slot):
+            clean[row.guard_slot] = clean.get(row.guard_slot, 0) | (row.written & self.bits)
+        return _Reached(self.bits & ~row.replaced, clean)
 
 
 class DecidingLoads:
@@ -26,28 +75,33 @@ class DecidingLoads:
         self._rows = rows_of(flow)
         self._uniform = uniform_bits(flow.lowered)
         self._exits = _exits(flow)
+        self._returns = _returns(flow, self._rows)
 
     def decide(self, loads: Collection[int]) -> bool:
         """True if a value that these instructions load reaches an address or the end of a loop."""
         anywhere, spaces = 0, set[int]()  # uniform registers and memory that hold such values
         known = None
         while known != (known := (anywhere, len(spaces))):
-            reached: list[int | None] = [None] * len(self._rows)  # before each instruction
-            reached[0], pending = 0, [0]
+            reached: list[_Reached | None] = [None] * len(self._rows)
+            reached[0], pending = _Reached(), [0]
             while pending:
                 pc = heappop(pending)
-                row, here = self._rows[pc], (reached[pc] or 0) | anywhere
+                row, before = self._rows[pc], reached[pc] or _Reached()
+                here = before.seen_by(row) | anywhere
                 if self._decides(pc, row, here):
                     return True
                 spaces |= _stored(row, here, is_source=pc in loads)
-                gets = pc in loads or _reads(row, here) or bool(spaces & row.spaces)
-                found = here | row.written if gets else here & ~row.replaced
-                anywhere |= found & self._uniform
-                for after in self._paths[pc]:
-                    already = reached[after]
-                    if already is None or found & ~already:
-                        reached[after] = found | (already or 0)
-                        heappush(pending, after)
+                from_memory = row.is_memory and not spaces.isdisjoint(row.spaces)
+                after = before.after(row, gets=pc in loads or from_memory or _reads(row, here))
+                anywhere |= after.bits & self._uniform
+                if pc in self._returns:  # the other registers are those before the call
+                    after = after.within(self._returns[pc])
+                for following in self._paths[pc]:
+                    already = reached[following]
+                    joined = after if already is None else already.joined(after)
+                    if joined != already:
+                        reached[following] = joined
+                        heappush(pending, following)
         return False
 
     def _decides(self, pc: int, row: DataFlowRow, reached: int) -> bool:
@@ -81,3 +135,14 @@ def _exits(flow: Flow) -> frozenset[int]:
             continue
         found |= {pc for pc in body if not body.issuperset(flow.control.successors[pc])}
     return frozenset(found)
+
+
+def _returns(flow: Flow, rows: Sequence[DataFlowRow]) -> dict[int, int]:
+    """What the function around each return writes, with the functions that it calls."""
+    found = dict[int, int]()
+    for inside in flow.control.functions.values():
+        written = reduce(or_, (rows[pc].written for pc in inside), 0)
+        for pc in inside:
+            if flow.instructions[pc].opcode == "RET":
+                found[pc] = found.get(pc, 0) | written
+    return found

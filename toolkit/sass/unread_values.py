@@ -117,7 +117,8 @@ class DataFlowRow:
     def __init__(self, row: Any, address: int, slots: int) -> None:
         self.name = _names()[int(row["op"])]
         self.is_control = int(row["op"]) >= core.operations()["BRANCH"]
-        guards = [_predicate(int(row["guard"]))]
+        self.guard_slot = int(row["guard"])  #: its predicate, and if that is inverted
+        guards = [_predicate(self.guard_slot)]
         read = [_predicate(int(x)) for x in row["ps"]]
         written = [int(x) for x in row["pd"] if int(x) != PREDICATE_DISCARD]
         replaced = written
@@ -129,6 +130,7 @@ class DataFlowRow:
             _bits(slots + x for x in some if x is not None) for some in (guards, read)
         )
         self.read = [_bits(_slots(row, k, address)) for k in range(core.SOURCES)]
+        self._predicates_written = frozenset(map(_predicate, written))
         registers = _bits(_written(row, address))
         self.written = registers | _bits(slots + x for x in written)
         # What other lanes or a false guard may leave is not replaced.
@@ -146,6 +148,10 @@ class DataFlowRow:
             self.spaces = {SHARED}
         if self.name.startswith("MBARRIER") or self.name == "LOAD_CONSTANT":
             self.spaces = set()
+
+    def writes_predicate(self, guard_slot: int) -> bool:
+        """True if the instruction may change the predicate of a guard."""
+        return _predicate(guard_slot) in self._predicates_written
 
 
 def rows_of(flow: Flow) -> list[DataFlowRow]:

@@ -24,6 +24,16 @@ old = atomicCAS(&index[i], assumed, assumed + 1); } while (assumed != old);"""
 SUMS = """float s = in[i]; for (int k = 16; k; k /= 2) s += __shfl_xor_sync(~0u, s, k);
 out[i] = s;"""
 
+# of a register that only lanes with a true guard write, others hold the value of the pass before
+TREE = """__shared__ float s[64]; s[threadIdx.x] = in[i]; __syncthreads();
+for (int k = blockDim.x / 2; k; k /= 2) { if (threadIdx.x < k) s[threadIdx.x] +=
+s[threadIdx.x + k]; __syncthreads(); } if (threadIdx.x == 0) out[blockIdx.x] = s[0];"""
+# two calls of the function that divides: what it returns to the first is not in the second
+DIVISIONS = """__shared__ float4 s[64]; float4 v = ((float4 *)in)[threadIdx.x];
+float m = v.x / v.y; s[threadIdx.x] = make_float4(v.x - m, v.y - m, v.z - m, v.w - m);
+__syncthreads(); for (int k = threadIdx.x; k < bins[0]; k += 32) { float4 u = s[k];
+out[k] = (u.x + u.y) / (u.z + u.w); }"""
+
 
 def executed(body):
     source = f"""__global__ void k(float *out, const float *in, int *index, int *bins) {{
@@ -33,7 +43,7 @@ def executed(body):
         source,
         grid=2,
         block=64,
-        arguments=[np.zeros(256, np.float32), floats, integers, np.zeros(256, np.int32)],
+        arguments=[np.zeros(256, np.float32), floats, integers, np.full(256, 40, np.int32)],
         device="h200",
     )
 
@@ -57,10 +67,17 @@ def test_an_array_that_decides_addresses_or_loops_is_named(body, deciding):
     assert expected in found.verdict.splitlines()[0]
 
 
-@pytest.mark.parametrize("body", [COPIES, BRANCHES, SINES, SWAPS, SUMS])
+@pytest.mark.parametrize("body", [COPIES, BRANCHES, SINES, SWAPS, SUMS, TREE])
 def test_other_values_do_not_decide_them(body):
     execution = executed(body)
     assert with_random_contents(execution, [0, 1, 2, 3]) == execution
+
+
+def test_values_before_a_call_are_not_those_of_another_call():
+    found = with_random_contents(executed(DIVISIONS), [1])
+    assert found.uncertainty == ""
+    found = with_random_contents(executed(DIVISIONS), [1, 3])  # bins[0] is the end of the loop
+    assert found.uncertainty == "The time depends on the contents of bins, which are random"
 
 
 def test_contents_that_were_given_are_not_random():
