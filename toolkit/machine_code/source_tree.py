@@ -92,6 +92,11 @@ class KernelSource:
     def written(self, node: Node) -> str:
         return self.text[node.start_byte : node.end_byte].decode()
 
+    def line(self, number: int) -> str:
+        """Text of a line, counted from 1; empty if there is none."""
+        lines = self.text.decode(errors="replace").splitlines()
+        return lines[number - 1] if 1 <= number <= len(lines) else ""
+
     @cached_property
     def shared_arrays(self) -> dict[str, SharedArray]:
         """Arrays in shared memory with all of their extents, by name."""
