@@ -60,6 +60,7 @@ class Proposed:
     others: tuple[int, ...] = ()
     is_left_out: bool = False  #: the source holds the kernel, but an `#if` leaves it out
     unread: str = ""  #: says which macro or pointer may launch the kernel
+    with_pointers: frozenset[int] = frozenset()  #: positions of structs with pointers in them
 
     def notes(self, file: str) -> list[str]:
         """Say what host code told, and its other launches; `file` is the name of the source."""
@@ -129,13 +130,20 @@ class Proposed:
         return found
 
     def check_pointers(self, facts: Iterable[int | str]) -> None:
-        """Raise InputError for an open argument that is an array of pointers."""
+        """Raise InputError for an open argument that holds pointers: no option fills them."""
         for position in facts:
-            one = (self.declared or ())[position] if isinstance(position, int) else None
-            if one is not None and one.is_array_of_pointers:
+            if not isinstance(position, int):
+                continue
+            one = (self.declared or ())[position]
+            if one.is_array_of_pointers:
                 raise InputError(
                     f"`{one.text}` is an array of pointers, which cannot be filled here: pass one "
                     "array and compute where its parts begin"
+                )
+            if position in self.with_pointers:
+                raise InputError(
+                    f"`{one.text}` is a struct with pointers, which cannot be filled here: pass "
+                    "its fields as parameters"
                 )
 
     def why_open(self) -> str:

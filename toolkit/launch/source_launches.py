@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from tree_sitter import Node
 
 from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError
@@ -16,6 +17,7 @@ from reports import text as words
 from toolkit.launch.element_types import type_named
 from toolkit.launch.elsewhere import where_kernels_are
 from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
+from toolkit.launch.host_nodes import without_comments
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_unit import host_unit
 from toolkit.launch.proposed import Proposal, Proposed, Size, extent_text
@@ -166,7 +168,13 @@ class SourceLaunches:
     def _without_instance(self, kernel: str, otherwise: str) -> InputError:
         """The error for a template without arguments; `otherwise` is for one without a launch."""
         name = unqualified(kernel.removesuffix("<...>"))
-        lines = [one.line for one in self.launches if one.kernel == name]
+        launches = [one for one in self.launches if one.kernel == name]
+        lines = [one.line for one in launches]
+        if any(self._is_lambda(x.text) for one in launches for x in one.arguments):
+            return InputError(
+                f"{self.name}: line {lines[0]} gives {name} a lambda, whose type has no name: write "
+                "what it does into the kernel, with plain parameters"
+            )
         if lines:
             why = (
                 f"{self.name}: line {lines[0]} launches {name} with template arguments that could "
@@ -175,6 +183,12 @@ class SourceLaunches:
         else:
             why = f"{otherwise}{self._unread(name)}"
         return InputError(f"{why}: {_template(self.code, kernel)}")
+
+    def _is_lambda(self, argument: str) -> bool:
+        """True for the text of a lambda, or for the name of one."""
+        is_name = re.fullmatch(r"\w+", argument)
+        declared = rf"\bauto\s+{argument}\s*=\s*\["
+        return argument.startswith("[") or bool(is_name and re.search(declared, self.text))
 
     def _unread(self, kernel: str) -> str:
         """Say which macro, or which launch through a pointer, may launch this kernel."""
@@ -231,7 +245,12 @@ class SourceLaunches:
             one = _of_launch(None, kernel, declared, caller)
             is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
             unread = self._unread(name) if name is not None else ""
-            return replace(one, is_left_out=is_left_out, unread=unread)
+            return replace(
+                one,
+                is_left_out=is_left_out,
+                unread=unread,
+                with_pointers=self._with_pointers(declared),
+            )
         if best.is_open(best.guessable):
             assuming = self.code.launches(values, name, block=block, assuming=True)
             known = best_of(self._of_kernel(assuming, kernel, line))
@@ -239,7 +258,22 @@ class SourceLaunches:
                 best = known
         assert best.launch is not None, "each has one"
         others = sorted({one.line for one in own} - {best.launch.line})
+        best = replace(best, with_pointers=self._with_pointers(declared))
         return _with_implied(best, self.code, values, block, others)
+
+    def _with_pointers(self, declared: Sequence[Declared] | None) -> frozenset[int]:
+        """Positions of parameters that are structs with a pointer among their fields."""
+        structs = self.code.unit.structs
+        return frozenset(
+            position
+            for position, one in enumerate(declared or ())
+            if not one.pointer
+            and any(
+                _has_pointer(structs[name])
+                for name in re.findall(r"[A-Za-z_]\w*", one.text)
+                if name in structs
+            )
+        )
 
     def _of_kernel(
         self, launches: Sequence[HostLaunch], kernel: str | None, line: int | None
@@ -279,6 +313,17 @@ class SourceLaunches:
             templates = dict(zip(functions[0].templates, texts, strict=False))
             return declared_parameters(self.code.unit, functions[0], templates)
         return signature(self.text, kernel)
+
+
+def _has_pointer(struct: Node) -> bool:
+    """True if a field of a struct is a pointer."""
+    body = struct.child_by_field_name("body")
+    fields = [one for one in without_comments(body) if one.type == "field_declaration"]
+    return any(
+        x.type == "pointer_declarator"
+        for one in fields
+        for x in one.children_by_field_name("declarator")
+    )
 
 
 def _only_launched(launches: Sequence[HostLaunch], kernels: Sequence[str]) -> str | None:

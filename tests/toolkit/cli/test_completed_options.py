@@ -164,6 +164,32 @@ def test_an_array_of_pointers_is_refused(parameter):
     )
 
 
+def test_a_struct_with_pointers_is_refused():
+    write(
+        "held.cu", "struct Held { float *x; int n; };\n__global__ void k(Held h) { h.x[h.n] = 1; }"
+    )
+    assert refused("simulate held.cu -g 1 -b 32") == (
+        "`Held h` is a struct with pointers, which cannot be filled here: pass its fields as "
+        "parameters"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "body"),
+    [("", "[=] __device__(int i) { x[i] = 1; }"), ("auto f = [=](int i) { x[i] = 1; };", "f")],
+)
+def test_a_kernel_of_a_lambda_is_refused(before, body):
+    write(
+        "each.cu",
+        "template <class F> __global__ void each(F f) { f(threadIdx.x); }\n"
+        f"int main() {{ float *x; cudaMalloc(&x, 128); {before} each<<<1, 32>>>({body}); }}",
+    )
+    assert refused("simulate each.cu") == (
+        "each.cu: line 2 gives each a lambda, whose type has no name: write what it does into the "
+        "kernel, with plain parameters"
+    )
+
+
 CHOICE = """__global__ void a(float *x) { x[threadIdx.x] = 1; }
 __global__ void b(float *x) { x[threadIdx.x] = 2; }
 int main() {
