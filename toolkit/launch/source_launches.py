@@ -17,7 +17,7 @@ from reports import text as words
 from toolkit.launch.element_types import type_named
 from toolkit.launch.elsewhere import where_kernels_are
 from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
-from toolkit.launch.host_nodes import without_comments
+from toolkit.launch.host_nodes import text_of, without_comments
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_unit import host_unit
 from toolkit.launch.proposed import Proposal, Proposed, Size, extent_text
@@ -172,8 +172,8 @@ class SourceLaunches:
         lines = [one.line for one in launches]
         if any(self._is_lambda(x.text) for one in launches for x in one.arguments):
             return InputError(
-                f"{self.name}: line {lines[0]} gives {name} a lambda, whose type has no name: write "
-                "what it does into the kernel, with plain parameters"
+                f"{self.name}: line {lines[0]} gives {name} a lambda, whose type has no name: "
+                "write what it does into the kernel, with plain parameters"
             )
         if lines:
             why = (
@@ -197,6 +197,10 @@ class SourceLaunches:
         found = [x for x in launching if kernel in bodies[x] or "##" in bodies[x]]
         if found:
             return f" (the macro {found[0]} launches kernels, but not in a way that is read)"
+        calls = [one for one in self.code.unit.calls if one.name.startswith("cudaLaunch")]
+        for call in calls:
+            if re.search(rf"\b{re.escape(kernel)}\b", text_of(call.node)):
+                return f" by <<< >>> (line {call.line} calls {call.name}, which is not read)"
         known = self.code.unit.functions
         through = [one for one in self.launches if not re.fullmatch(r"\w+", one.kernel)]
         through += [one for one in self.launches if one.kernel not in known]

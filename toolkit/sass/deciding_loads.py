@@ -1,9 +1,9 @@
 """Loads whose values decide where a kernel accesses memory, or how often a loop is repeated.
 
 Values are followed along all paths of the code, through registers, predicates, shared and local
-memory. A register that is written anew no longer holds them, in the lanes that write it. Values
-that are written to global memory and read again are not followed, nor which side of a branch is
-taken outside of loops.
+memory; each spilled register is a place of its own. A register that is written anew no longer
+holds them, in the lanes that write it. Values that are written to global memory and read again are
+not followed, nor which side of a branch is taken outside of loops.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from functools import reduce
 from heapq import heappop, heappush
 from operator import or_
 
+from toolkit.machine_code.instruction import Address, Instruction
 from toolkit.sass.isa.memory import GLOBAL, LOCAL, SHARED
 from toolkit.sass.polls import loops_of
 from toolkit.sass.regions import Flow
 from toolkit.sass.unread_values import DATA_SOURCE, DataFlowRow, rows_of, uniform_bits
 
+Place = int | str  # a space, or the address of a spilled register
+STACK_POINTER = ("R", 1)  # CUDA's ABI
 _ATOMICS = ("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
 
 
@@ -76,12 +79,14 @@ class DecidingLoads:
         self._uniform = uniform_bits(flow.lowered)
         self._exits = _exits(flow)
         self._returns = _returns(flow, self._rows)
+        self._places = _places(flow, self._rows)
 
     def decide(self, loads: Collection[int]) -> bool:
         """True if a value that these instructions load reaches an address or the end of a loop."""
-        anywhere, spaces = 0, set[int]()  # uniform registers and memory that hold such values
+        # uniform registers and memory that hold such values
+        anywhere, holding = 0, set[Place]()
         known = None
-        while known != (known := (anywhere, len(spaces))):
+        while known != (known := (anywhere, len(holding))):
             reached: list[_Reached | None] = [None] * len(self._rows)
             reached[0], pending = _Reached(), [0]
             while pending:
@@ -90,8 +95,9 @@ class DecidingLoads:
                 here = before.seen_by(row) | anywhere
                 if self._decides(pc, row, here):
                     return True
-                spaces |= _stored(row, here, is_source=pc in loads)
-                from_memory = row.is_memory and not spaces.isdisjoint(row.spaces)
+                if _stores(row, here, is_source=pc in loads):
+                    holding |= {SHARED} if row.is_copy else self._places[pc] - {GLOBAL}
+                from_memory = row.is_memory and not holding.isdisjoint(self._places[pc])
                 after = before.after(row, gets=pc in loads or from_memory or _reads(row, here))
                 anywhere |= after.bits & self._uniform
                 if pc in self._returns:  # the other registers are those before the call
@@ -119,12 +125,35 @@ def _reads(row: DataFlowRow, reached: int) -> bool:
     return bool(row.predicates_read & reached) or any(slots & reached for slots in row.read)
 
 
-def _stored(row: DataFlowRow, reached: int, *, is_source: bool) -> set[int]:
-    """Memory of a block that takes values: of a store, or of a copy from global memory."""
+def _stores(row: DataFlowRow, reached: int, *, is_source: bool) -> bool:
+    """True for an instruction that stores values, or copies them from global memory."""
     is_copied = row.is_copy and is_source
-    if row.is_memory and (is_copied or any(x & reached for x in row.read[DATA_SOURCE:])):
-        return {SHARED} if is_copied else {SHARED, LOCAL} & row.spaces
-    return set()
+    return row.is_memory and (is_copied or any(x & reached for x in row.read[DATA_SOURCE:]))
+
+
+def _places(flow: Flow, rows: Sequence[DataFlowRow]) -> list[set[Place]]:
+    """The memory that each instruction accesses: spaces or, of a spilled register, its address.
+
+    In a kernel with an array in local memory, that is one place.
+    """
+    spilled = list(map(_spilled, rows, flow.instructions))
+    has_array = any(
+        row.is_memory and row.spaces == {LOCAL} and address is None
+        for row, address in zip(rows, spilled, strict=True)
+    )
+    return [
+        set(row.spaces) if address is None or has_array else {address}
+        for row, address in zip(rows, spilled, strict=True)
+    ]
+
+
+def _spilled(row: DataFlowRow, instruction: Instruction) -> str | None:
+    """Address of an access of local memory at a fixed place of the stack; None of any other."""
+    addresses = [x for x in instruction.operands if isinstance(x, Address)]
+    if not row.is_memory or row.spaces != {LOCAL} or len(addresses) != 1:
+        return None
+    registers = [(x.file, x.index) for x in addresses[0].registers]
+    return str(addresses[0]) if registers == [STACK_POINTER] else None
 
 
 def _exits(flow: Flow) -> frozenset[int]:

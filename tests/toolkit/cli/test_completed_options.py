@@ -164,6 +164,18 @@ def test_an_array_of_pointers_is_refused(parameter):
     )
 
 
+def test_a_launch_by_a_function_of_the_runtime_is_named():
+    write(
+        "grid.cu",
+        "__global__ void k(float *x, int n) { x[n] = 1; }\nint main() { float *x; int n = 1;\n"
+        "void *all[] = {&x, &n}; cudaLaunchCooperativeKernel((void *)k, 4, 64, all, 0, 0); }",
+    )
+    assert refused("simulate grid.cu").startswith(
+        "grid.cu: no host code launches k by <<< >>> (line 3 calls cudaLaunchCooperativeKernel, "
+        "which is not read): give grid, block and int n: "
+    )
+
+
 def test_a_struct_with_pointers_is_refused():
     write(
         "held.cu", "struct Held { float *x; int n; };\n__global__ void k(Held h) { h.x[h.n] = 1; }"

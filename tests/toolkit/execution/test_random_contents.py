@@ -13,6 +13,8 @@ COUNTS = "atomicAdd(&bins[index[i]], 1);"
 ROWS = "float s = 0; for (int k = index[i]; k < index[i + 1]; k++) s += in[i]; out[i] = s;"
 BY_SHARED = """__shared__ int kept[64]; kept[threadIdx.x] = index[i]; __syncthreads();
 out[i] = in[kept[threadIdx.x ^ 1]];"""
+LOCAL_ARRAY = """int kept[16]; for (int k = 0; k < 16; k++) kept[k] = index[(i + k) & 63];
+out[i] = in[kept[bins[0] & 15]];"""
 FLOATS = "int k = (int)((in[i] + 1.0f) * 10.0f); atomicAdd(&bins[k], 1);"
 CONVERGES = "float x = in[i]; while (x > 0.01f) x *= 0.5f; out[i] = x;"
 
@@ -55,6 +57,7 @@ def executed(body):
         (COUNTS, "index"),
         (ROWS, "index"),
         (BY_SHARED, "index"),
+        (LOCAL_ARRAY, "index"),
         (FLOATS, "in"),
         (CONVERGES, "in"),
     ],
