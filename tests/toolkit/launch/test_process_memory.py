@@ -56,7 +56,7 @@ import toolkit.__main__ as command
 from toolkit.launch import host_resources, process_memory
 host_resources.available_bytes = lambda: 1e6
 host_resources.memory_bytes = lambda: 1e8
-process_memory.end_before_memory_does(command._end_for_memory)
+process_memory.end_before_memory_does(command._end_now)
 time.sleep(20)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
