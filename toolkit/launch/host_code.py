@@ -225,18 +225,8 @@ class _Reading:
             shared_bytes=int(shared.value) if shared is not None else None,
             arguments=tuple(map(self._argument, [*self._arguments, *self._defaults])),
             parameters=self._parameters,
-            is_skipped=self._is_skipped,
+            is_skipped=_is_skipped(self.call, self._evaluator, self.frame),
         )
-
-    @property
-    def _is_skipped(self) -> bool:
-        """True if a condition around the launch does not hold."""
-        function, call = self.unit.function_at(self.call.place), self.call
-        if function is None or call.node.start_byte != call.place.at:  # of the text of a macro
-            return False
-        end = SourcePlace(file=call.place.file, at=function.node.end_byte)
-        taken = is_taken(self._evaluator, call.node, call.place, end, self.frame, DEEPEST)
-        return taken is False
 
     @cached_property
     def _arguments(self) -> list[Node]:
@@ -400,6 +390,15 @@ class _Reading:
             element=_pointed_to(inner, self.unit, self.call.place),
             elsewhere=arrays.elsewhere(node, self.call.place),
         )
+
+
+def _is_skipped(call: HostCall, evaluator: Evaluator, frame: Frame) -> bool:
+    """True if a condition around a launch does not hold."""
+    function = evaluator.unit.function_at(call.place)
+    if function is None or call.node.start_byte != call.place.at:  # of the text of a macro
+        return False
+    end = SourcePlace(file=call.place.file, at=function.node.end_byte)
+    return is_taken(evaluator, call.node, call.place, end, frame, DEEPEST) is False
 
 
 _Binding = tuple[tuple[HostVariable, str], Value]  # a variable, a field of it, and its value

@@ -170,7 +170,7 @@ class SourceLaunches:
         name = unqualified(kernel.removesuffix("<...>"))
         launches = [one for one in self.launches if one.kernel == name]
         lines = [one.line for one in launches]
-        if any(self._is_lambda(x.text) for one in launches for x in one.arguments):
+        if any(_is_lambda(x.text, self.text) for one in launches for x in one.arguments):
             return InputError(
                 f"{self.name}: line {lines[0]} gives {name} a lambda, whose type has no name: "
                 "write what it does into the kernel, with plain parameters"
@@ -183,12 +183,6 @@ class SourceLaunches:
         else:
             why = f"{otherwise}{self._unread(name)}"
         return InputError(f"{why}: {_template(self.code, kernel)}")
-
-    def _is_lambda(self, argument: str) -> bool:
-        """True for the text of a lambda, or for the name of one."""
-        is_name = re.fullmatch(r"\w+", argument)
-        declared = rf"\bauto\s+{argument}\s*=\s*\["
-        return argument.startswith("[") or bool(is_name and re.search(declared, self.text))
 
     def _unread(self, kernel: str) -> str:
         """Say which macro, or which launch through a pointer, may launch this kernel."""
@@ -253,7 +247,7 @@ class SourceLaunches:
                 one,
                 is_left_out=is_left_out,
                 unread=unread,
-                with_pointers=self._with_pointers(declared),
+                with_pointers=_with_pointers(self.code, declared),
             )
         if best.is_open(best.guessable):
             assuming = self.code.launches(values, name, block=block, assuming=True)
@@ -262,22 +256,8 @@ class SourceLaunches:
                 best = known
         assert best.launch is not None, "each has one"
         others = sorted({one.line for one in own} - {best.launch.line})
-        best = replace(best, with_pointers=self._with_pointers(declared))
+        best = replace(best, with_pointers=_with_pointers(self.code, declared))
         return _with_implied(best, self.code, values, block, others)
-
-    def _with_pointers(self, declared: Sequence[Declared] | None) -> frozenset[int]:
-        """Positions of parameters that are structs with a pointer among their fields."""
-        structs = self.code.unit.structs
-        return frozenset(
-            position
-            for position, one in enumerate(declared or ())
-            if not one.pointer
-            and any(
-                _has_pointer(structs[name])
-                for name in re.findall(r"[A-Za-z_]\w*", one.text)
-                if name in structs
-            )
-        )
 
     def _of_kernel(
         self, launches: Sequence[HostLaunch], kernel: str | None, line: int | None
@@ -317,6 +297,28 @@ class SourceLaunches:
             templates = dict(zip(functions[0].templates, texts, strict=False))
             return declared_parameters(self.code.unit, functions[0], templates)
         return signature(self.text, kernel)
+
+
+def _is_lambda(argument: str, source: str) -> bool:
+    """True for the text of a lambda, or for the name of one in a source."""
+    is_name = re.fullmatch(r"\w+", argument)
+    declared = rf"\bauto\s+{argument}\s*=\s*\["
+    return argument.startswith("[") or bool(is_name and re.search(declared, source))
+
+
+def _with_pointers(code: HostCode, declared: Sequence[Declared] | None) -> frozenset[int]:
+    """Positions of parameters that are structs with a pointer among their fields."""
+    structs = code.unit.structs
+    return frozenset(
+        position
+        for position, one in enumerate(declared or ())
+        if not one.pointer
+        and any(
+            _has_pointer(structs[name])
+            for name in re.findall(r"[A-Za-z_]\w*", one.text)
+            if name in structs
+        )
+    )
 
 
 def _has_pointer(struct: Node) -> bool:

@@ -12,6 +12,7 @@ from analysis.records.counters import InstructionCounts
 from analysis.timing.costs import OF_INTEGERS
 from analysis.timing.effects import is_of_one_thread
 from analysis.timing.predicted import ALIKE, WAITS, Cost, Effect
+from toolkit.machine_code.source_tree import line_text
 from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 
 MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
@@ -81,9 +82,9 @@ def _large_angles(facts: Facts, effect: Effect) -> Advice | None:
     lines = facts.charged_lines(lambda one: one.opcode == "DMUL")
     if not lines or lines != facts.charged_lines(is_double):
         return None
-    if not all(_ANGLES.search(facts.source.line(one)) for one in lines):
+    if not all(_ANGLES.search(line_text(facts.source, one)) for one in lines):
         return None
-    if any(_DOUBLE.search(facts.source.line(one)) for one in lines):
+    if any(_DOUBLE.search(line_text(facts.source, one)) for one in lines):
         return None
     return Advice(
         effect=Effect.FP64_PIPE,
