@@ -1,4 +1,4 @@
-"""What a launch with random arrays says about one with other contents.
+"""Sentence on arrays with random contents that decide accesses or loops of a launch.
 
 Where an array is an index, or says how often a loop runs, counters and time are those of its
 contents.

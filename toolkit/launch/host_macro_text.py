@@ -37,7 +37,7 @@ def is_taken_apart(use: Node, macros: Mapping[str, Macro | None]) -> bool:
 
 
 def _tightness(node: Node | None) -> int | None:
-    """How tightly the operator of an expression binds; None of one that is a whole."""
+    """Precedence of the operator of an expression; None of one that is a whole."""
     if node is None or node.type not in ("binary_expression", "conditional_expression"):
         return None
     return _TIGHTNESS.get(_operator(node), 0)

@@ -167,7 +167,7 @@ def _exits(flow: Flow) -> frozenset[int]:
 
 
 def _returns(flow: Flow, rows: Sequence[DataFlowRow]) -> dict[int, int]:
-    """What the function around each return writes, with the functions that it calls."""
+    """Registers that the function around each return writes, with the functions that it calls."""
     found = dict[int, int]()
     for inside in flow.control.functions.values():
         written = reduce(or_, (rows[pc].written for pc in inside), 0)
