@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cache, partial, reduce
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from analysis.errors import InputError
 from analysis.layout import dtype_of
 from analysis.library import loaded
+from analysis.native_threads import NativeThreads
 
 SCHEDULERS = 4
 NO_SCOREBOARD = 7
@@ -419,34 +419,15 @@ def side_by_side(
     jobs: Iterable[Callable[[], Any]], threads: int, begun: Sequence[Any]
 ) -> list[Any]:
     """Results of the jobs, run in threads. After an error or Ctrl-C, `begun` runs end at once."""
-    # made before any job starts: Ctrl-C within `submit` would lose the future of a running job
-    futures = [(Future[Any](), job) for job in jobs]
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for future, job in futures:
-                pool.submit(_run_into, future, job)
-            return [future.result() for future, _ in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            end_runs([future for future, _ in futures if not future.cancel()], begun)
-            raise
+    with NativeThreads(threads, lambda: end_runs(begun)) as pool:
+        futures = [pool.submit(job) for job in jobs]
+        return [future.result() for future in futures]
 
 
-def _run_into(future: Future[Any], job: Callable[[], Any]) -> None:
-    """Run a job, unless its future was cancelled, which gets the result or the error."""
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        future.set_result(job())
-    except BaseException as error:
-        future.set_exception(error)
-
-
-def end_runs(pending: Sequence[Future[Any]], begun: Sequence[Any]) -> None:
-    """End the runs in `begun`, which the `pending` futures execute; these raise ValueError."""
-    while wait(pending, timeout=0.01).not_done:  # a run may be just starting
-        for native in begun:
-            native.most_clocks = 0
+def end_runs(begun: Sequence[Any]) -> None:
+    """End the runs in `begun` that go on; these raise ValueError."""
+    for native in begun:
+        native.most_clocks = 0
 
 
 def _read(row: Any, starts: NDArray[np.uint64], ends: NDArray[np.uint64], jobs: int) -> Ran:

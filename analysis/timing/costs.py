@@ -38,7 +38,7 @@ from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.order_of_effects import farthest_first, waits_beside_sectors, without
 from analysis.timing.predicted import WAITS_FOR_LOADS, Cost, Effect, LineCost, rank
-from analysis.timing.samples import Sample, Whole
+from analysis.timing.samples import STEADY, Sample, Whole
 from analysis.timing.sm_totals import SmTotals
 
 THREADS = 2
@@ -192,6 +192,15 @@ class Pricing:
     def _complete(self) -> SmTotals:
         return self._replay(self.base).totals
 
+    @property
+    def is_of_steady_sample(self) -> bool:
+        """False if the complete blocks take another time than this sample of them says.
+
+        Then transients of the sample are extrapolated, and differences of its replays mean nothing.
+        """
+        own = self._complete.clocks * self.base.sm.work.weight
+        return abs(own - self.runs.replayed.clocks) <= STEADY * self.runs.replayed.clocks
+
     def _replay(self, scene: Scene) -> Replayed:
         key = scene.replayed_by
         if key not in self.replays:
@@ -220,8 +229,12 @@ def _replayed_in(sm: ModelledSm, of_blocks: Sequence[tuple[Ran, ...]]) -> Replay
     )
 
 
-def _pricing(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> Pricing:
-    """Pricing of a launch. The complete model has run already, unless `sm` has another sample."""
+def pricing_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> Pricing:
+    """Pricing of a launch by replays of `sm`, which has the sample of `runs` or a shorter one.
+
+    `begun` gets what `analysis.sm.end_runs` ends runs by. The complete model has run already,
+    unless `sm` has another sample.
+    """
     base = Scene(sm=sm, code=sm.code)
     pricing = Pricing(runs=runs, base=base, begun=begun)
     if sm.work.sample is runs.sm.work.sample:
@@ -229,15 +242,13 @@ def _pricing(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> Pricing:
     return pricing
 
 
-def costs_of(
-    runs: ModelRuns, sm: ModelledSm, begun: list[Any], *, ranks_briefly: bool = False
-) -> tuple[Cost, ...]:
-    """Parts of the time of a launch. `sm` is replayed, with the sample of `runs` or a shorter one.
+def costs_of(pricing: Pricing, *, ranks_briefly: bool = False) -> tuple[Cost, ...]:
+    """Parts of the time of a launch.
 
-    `begun` gets what `analysis.sm.end_runs` ends runs by. `ranks_briefly`: effects of long blocks
-    are ranked by a part of each block, so that `alone_s` is less exact than the parts.
+    `ranks_briefly`: effects of long blocks are ranked by a part of each block, so that `alone_s` is
+    less exact than the parts.
     """
-    pricing = _pricing(runs, sm, begun)
+    runs, sm = pricing.runs, pricing.base.sm
     base, before, hz = pricing.base, pricing.complete, runs.sm.clock_hz
     present = [one for one in REMOVABLE if one.is_present(base)]
     likely = [one for one in present if _may_matter(one, base, before)]
@@ -393,9 +404,9 @@ def _may_matter(one: Removable, scene: Scene, time: SceneTime) -> bool:
     return not one.reasons or sum(time.lost[name] for name in one.reasons) >= LEAST_LOST
 
 
-def line_costs(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[LineCost, ...]:
+def line_costs(pricing: Pricing) -> tuple[LineCost, ...]:
     """Time that each of the most expensive source lines costs, the rest last. See `costs_of`."""
-    pricing = _pricing(runs, sm, begun)
+    runs = pricing.runs
     atomics, stores = (
         found.time_s * runs.sm.clock_hz / pricing.complete.clocks if found is not None else 0.0
         for found in (runs.atomics, runs.stores)

@@ -15,7 +15,7 @@ from typing import Any
 from analysis.devices import Device
 from analysis.hardware.sm_constants import constants_of
 from analysis.sm import SCHEDULERS
-from analysis.timing.costs import costs_of, line_costs
+from analysis.timing.costs import Pricing, costs_of, line_costs, pricing_of
 from analysis.timing.explained import basis_of, bounds_of, named
 from analysis.timing.model_runs import ModelRuns, model_runs
 from analysis.timing.modelled_sm import ModelledSm
@@ -32,6 +32,8 @@ from analysis.timing.repetitions import (
 )
 from analysis.timing.samples import UnsteadyError
 from analysis.timing.work import Work
+
+MORE = 2  # times as many repetitions, where few of them are not like all
 
 
 def predict(
@@ -73,6 +75,18 @@ def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> Modell
     return replace(sm, work=replace(sm.work, sample=sample)) if sample else None
 
 
+def _pricing(runs: ModelRuns, complete: ModelledSm, begun: list[Any]) -> Pricing:
+    """Pricing by the shortest sample that takes as long, per repetition, as the complete blocks."""
+    limits = SHORTENED_FOR_COSTS
+    while shorter := _shorter(complete, 0, limits):
+        pricing = pricing_of(runs, shorter, begun)
+        if pricing.is_of_steady_sample:
+            return pricing
+        most, wanted, least = limits
+        limits = MORE * most, MORE * wanted, MORE * least
+    return pricing_of(runs, complete, begun)
+
+
 def _reading(sm: ModelledSm, l2_read_bytes: float) -> ModelledSm:
     """The SM of a launch that reads these bytes from L2."""
     return replace(sm, work=replace(sm.work, l2_read_bytes=l2_read_bytes))
@@ -100,10 +114,9 @@ def _predicted(
     costs: tuple[Cost, ...] = ()
     lines: tuple[LineCost, ...] = ()
     if explanation is not Explanation.NONE:
-        cheaper = _shorter(complete, 0, SHORTENED_FOR_COSTS) or complete
-        is_brief = explanation is Explanation.EFFECTS
-        costs = costs_of(runs, cheaper, begun, ranks_briefly=is_brief)
-        lines = line_costs(runs, cheaper, begun) if explanation is Explanation.COSTS else ()
+        pricing = _pricing(runs, complete, begun)
+        costs = costs_of(pricing, ranks_briefly=explanation is Explanation.EFFECTS)
+        lines = line_costs(pricing) if explanation is Explanation.COSTS else ()
     return Predicted(
         time_s=time_s,
         cycles=runs.total.clocks,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.library import loaded
+from analysis.native_threads import NativeThreads
 
 FAILED = -1
 
@@ -31,13 +31,12 @@ def call(function: str, argument: ctypes.Structure, *others: Any) -> int:
     """
     called = getattr(library(), function)
     called.restype = ctypes.c_int64
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(called, ctypes.byref(argument), *others)
-        try:
-            result = int(waiting.result())
-        except BaseException:  # Ctrl-C, which the native code does not see
-            argument.is_cancelled = 1
-            raise
+
+    def end() -> None:
+        argument.is_cancelled = 1
+
+    with NativeThreads(1, end) as pool:
+        result = int(pool.submit(partial(called, ctypes.byref(argument), *others)).result())
     if result == FAILED:
         raise MemoryError
     return result

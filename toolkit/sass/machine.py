@@ -5,15 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    CancelledError,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import starmap
 from math import inf
 from threading import Event, current_thread, main_thread
@@ -24,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import LaunchError
+from analysis.native_threads import NativeThreads
 from analysis.sm import Streams
 from toolkit.launch.host_resources import available_cores
 from toolkit.sass.accesses import RecordedAccesses, recorded_accesses
@@ -350,31 +346,31 @@ def drive(
             if failed:
                 return
         return
-    with ThreadPoolExecutor(len(handles)) as pool:
+
+    def end() -> None:
+        launch.cancel = 1
+
+    with NativeThreads(len(handles), end) as pool:
         running: dict[Future[int], int] = {}
         idle = list(handles)
         patience_ends = inf
-        try:
-            while True:
-                while idle and (given := next(pieces, None)) is not None:
-                    handle = idle.pop()
-                    running[pool.submit(run_piece, handle, given)] = handle
-                if not running:
-                    return
-                done, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
-                if stop and stop.is_set():
-                    raise CancelledError
-                if monotonic() > patience_ends:
-                    launch.cancel = 1
-                for future in done:
-                    idle.append(running.pop(future))
-                    if future.result():
-                        pieces = iter(())
-                        patience_ends = min(patience_ends, monotonic() + _PATIENCE_S)
-                tell()
-        except BaseException:
-            launch.cancel = 1
-            raise
+        while True:
+            while idle and (given := next(pieces, None)) is not None:
+                handle = idle.pop()
+                running[pool.submit(partial(run_piece, handle, given))] = handle
+            if not running:
+                return
+            done, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+            if stop and stop.is_set():
+                raise CancelledError
+            if monotonic() > patience_ends:
+                end()
+            for future in done:
+                idle.append(running.pop(future))
+                if future.result():
+                    pieces = iter(())
+                    patience_ends = min(patience_ends, monotonic() + _PATIENCE_S)
+            tell()
 
 
 def _pieces(chosen: range, workers: int) -> Iterator[range]:

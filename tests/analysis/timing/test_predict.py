@@ -24,7 +24,7 @@ from analysis.timing.model_runs import model_runs
 from analysis.timing.modelled_sm import ModelledSm, with_clocks
 from analysis.timing.predicted import Effect, Explanation
 from analysis.timing.repetitions import shortened
-from analysis.timing.samples import AlongK, Repetitions, Whole
+from analysis.timing.samples import STEADY, AlongK, Repetitions, Whole
 from analysis.timing.sm_totals import SmTotals
 from analysis.timing.work import Exchanged, Work
 from analysis.traffic.l2 import WINDOWS
@@ -641,7 +641,7 @@ def counted_runs(monkeypatch):
 
 def test_scenes_that_are_replayed_alike_share_a_replay(counted_runs):
     sm = modelled_sm(work())
-    pricing = costs._pricing(model_runs(sm, []), sm, [])
+    pricing = costs.pricing_of(model_runs(sm, []), sm, [])
     assert pricing.complete.clocks > 0
     (spread,) = pricing.times([replace(pricing.base, is_spread=True)])
     assert spread.clocks < pricing.complete.clocks
@@ -659,7 +659,7 @@ def test_the_run_of_the_time_is_the_replay_of_the_complete_model(counted_runs):
     runs = model_runs(sm, [])
     replayed = costs.Pricing(runs=runs, base=Scene(sm=sm, code=sm.code), begun=[]).complete
     assert len(counted_runs) == 2
-    assert costs._pricing(runs, sm, []).complete == replayed
+    assert costs.pricing_of(runs, sm, []).complete == replayed
 
 
 @pytest.mark.parametrize("blocks", [132, 1000, 8000])
@@ -669,7 +669,7 @@ def test_starting_blocks_costs_no_more_than_all_starts(blocks):
     samples = {k: streams([[[*[(SHARED, 8), FMA] * k, EXIT]] * WARPS] * 2) for k in (64, 128)}
     alone = work(blocks=blocks, dram_read_bytes=0.0, sample=AlongK(at=samples, k=512))
     sm = modelled_sm(alone)
-    pricing = costs._pricing(model_runs(sm, []), sm, [])
+    pricing = costs.pricing_of(model_runs(sm, []), sm, [])
     (without,) = pricing.times([one.removed(pricing.base)])
     assert pricing.complete.clocks - without.clocks <= one.most_clocks(pricing.base)
     assert one.most_clocks(one.removed(pricing.base)) == 0
@@ -686,10 +686,10 @@ def test_effects_of_long_blocks_are_ranked_by_a_part_of_each(monkeypatch):
         return run_them(sm, machine, *rest)
 
     monkeypatch.setattr(costs, "blocks_run", noted)
-    exact = costs.costs_of(runs, sm, [])
+    exact = costs.costs_of(costs.pricing_of(runs, sm, []))
     assert not parts
     of_exact = len(whole)
-    brief = costs.costs_of(runs, sm, [], ranks_briefly=True)
+    brief = costs.costs_of(costs.pricing_of(runs, sm, []), ranks_briefly=True)
     assert parts
     assert len(whole) - of_exact < of_exact
     assert sum(one.time_s for one in brief) == pytest.approx(sum(one.time_s for one in exact))
@@ -700,7 +700,43 @@ def test_effects_of_long_blocks_are_ranked_by_a_part_of_each(monkeypatch):
 def test_effects_of_short_blocks_are_ranked_by_whole_replays():
     sm = modelled_sm(work(samples=(128,)))
     runs = model_runs(sm, [])
-    assert costs.costs_of(runs, sm, [], ranks_briefly=True) == costs.costs_of(runs, sm, [])
+    brief, exact = (
+        costs.costs_of(costs.pricing_of(runs, sm, []), ranks_briefly=one) for one in (True, False)
+    )
+    assert brief == exact
+
+
+@pytest.mark.parametrize("misleading", [0, 1])
+def test_the_time_is_divided_by_a_sample_that_takes_as_long_as_all(monkeypatch, misleading):
+    """A sample with 32 times the conflicts stands for one that is not like complete blocks."""
+    asked = []
+
+    def with_conflicts(streams):
+        steps = streams.steps.copy()
+        steps["clocks"][steps["pc"] == SHARED] *= 32
+        return replace(streams, steps=steps)
+
+    def shortened_wrongly(code, sample, blocks, *limits):
+        asked.append(limits)
+        found = shortened(code, sample, blocks, *limits)
+        return found.changed(with_conflicts) if len(asked) <= misleading else found
+
+    monkeypatch.setattr(timing, "shortened", shortened_wrongly)
+    monkeypatch.setattr(timing, "SHORTENED_FOR_COSTS", (1 << 14, 1 << 13, 8))
+    sm = modelled_sm(work(k=1024, samples=(1024,)))
+    runs = model_runs(sm, [])
+    pricing = timing._pricing(runs, sm, [])
+    assert asked == [(1 << 14, 1 << 13, 8), (1 << 15, 1 << 14, 16)][: misleading + 1]
+    assert isinstance(pricing.base.sm.work.sample, Repetitions)
+    assert pricing._complete.clocks == pytest.approx(runs.replayed.clocks, rel=STEADY)
+
+
+def test_a_time_of_which_no_sample_is_like_all_is_divided_by_whole_blocks(monkeypatch):
+    monkeypatch.setattr(costs.Pricing, "is_of_steady_sample", False)
+    monkeypatch.setattr(timing, "SHORTENED_FOR_COSTS", (1 << 14, 1 << 13, 8))
+    sm = modelled_sm(work(samples=(512,)))
+    pricing = timing._pricing(model_runs(sm, []), sm, [])
+    assert isinstance(pricing.base.sm.work.sample, Whole)
 
 
 def test_an_effect_without_which_the_replay_takes_longer_costs_0_with_a_note(monkeypatch):
@@ -714,7 +750,7 @@ def test_an_effect_without_which_the_replay_takes_longer_costs_0_with_a_note(mon
     monkeypatch.setattr(costs, "REMOVABLE", (worse,))
     sm = modelled_sm(work(samples=(512,)))
     runs = model_runs(sm, [])
-    noted, *rest = costs.costs_of(runs, sm, [])
+    noted, *rest = costs.costs_of(costs.pricing_of(runs, sm, []))
     assert (noted.effect, noted.time_s, noted.detail) == (Effect.FETCH, 0.0, costs.LONGER)
     whole_s = runs.total.clocks / sm.clock_hz + sm.constants.launch_s
     assert sum(one.time_s for one in rest) == pytest.approx(whole_s)
@@ -723,7 +759,7 @@ def test_an_effect_without_which_the_replay_takes_longer_costs_0_with_a_note(mon
 def test_registers_that_loads_write_are_issue_slots():
     sm = modelled_sm(work(samples=(512,)))
     runs = model_runs(sm, [])
-    pricing = costs._pricing(runs, sm, [])
+    pricing = costs.pricing_of(runs, sm, [])
     totals = runs.total
     assert totals.written_slots > 0
     issue = pricing.complete.roofs[Effect.OTHER_INSTRUCTIONS]

@@ -3,7 +3,7 @@
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from threading import Event, Timer
+from threading import Event, Thread, Timer
 
 import numpy as np
 import pytest
@@ -109,3 +109,32 @@ def test_blocks_that_cannot_run_together_are_a_deadlock():
     bound, _ = backwards()
     with pytest.raises(FaultError):
         run_blocks(bound, [range(b, b + 1) for b in range(BLOCKS)], workers=2)
+
+
+def test_no_memory_is_given_back_while_a_thread_runs_whose_start_was_interrupted(monkeypatch):
+    """As by Ctrl-C while the pool waits for the thread: it is none of the pool's threads."""
+    bound, _, _ = bound_to(for_an_h200(LONG, "count"), [np.zeros(1, np.int32)], threads=1)
+    native, start, order, running = core.library(), Thread.start, [], Event()
+    run, free = native.core_run, native.core_free_worker
+
+    def noted_run(*arguments):
+        running.set()
+        failed = run(*arguments)
+        order.append("returned")
+        return failed
+
+    def noted_free(handle):
+        order.append("freed")
+        free(handle)
+
+    def interrupted(thread):
+        start(thread)
+        assert running.wait(10)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(native, "core_run", noted_run)
+    monkeypatch.setattr(native, "core_free_worker", noted_free)
+    monkeypatch.setattr(Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_blocks(bound, [range(1)])
+    assert order == ["returned", "freed"]
