@@ -12,6 +12,7 @@ from types import FrameType
 COMPILING = {"check", "profile", "run", "simulate"}
 OWN_PACKAGES = {"analysis", "kernels", "reports", "toolkit"}
 SOON_S = 0.01
+ENDS_WITHIN_S = 20.0  # after Ctrl-C: results of a profile are written in a few seconds
 
 _interrupts: list[int] = []  # of those that were raised: Ctrl-C
 
@@ -23,9 +24,21 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Handle Ctrl-C while a command runs."""
+    """Handle Ctrl-C while a command runs.
+
+    An interrupt between two instructions of a library may leave a lock behind, for which threads
+    wait for ever: then the command ends a little later.
+    """
     _interrupts.append(number)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, _end_late)
+        signal.setitimer(signal.ITIMER_REAL, ENDS_WITHIN_S)
     raise KeyboardInterrupt
+
+
+def _end_late(number: int, frame: FrameType | None) -> None:
+    """End a command that an interrupt did not end in time."""
+    _end_now(f"interrupted, and stopped after {ENDS_WITHIN_S:g} s: files may be missing")
 
 
 def _end_with_children(number: int, frame: FrameType | None) -> None:
@@ -35,8 +48,8 @@ def _end_with_children(number: int, frame: FrameType | None) -> None:
     os.kill(os.getpid(), number)
 
 
-def _end_for_memory(why: str) -> None:
-    """End this process, which has no memory left."""
+def _end_now(why: str) -> None:
+    """End this process at once: it has no memory left, or does not end by itself."""
     _end_children()
     os.write(2, f"error: {why}\n".encode())
     os._exit(1)
@@ -70,7 +83,7 @@ def main() -> None:
         if COMPILING.intersection(sys.argv[1:2]) and "--watch" not in sys.argv:
             _start_compiler()
         main = _command_line()
-        end_before_memory_does(_end_for_memory)
+        end_before_memory_does(_end_now)
         sys.unraisablehook = _unraisable
         _handle(_interrupt, "SIGINT")
         _handle(_end_with_children, "SIGTERM", "SIGHUP")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.devices import Device
@@ -243,11 +243,8 @@ def _line(
     effects = [cause.effect] if cause else [] if predicted else list(_WASTE)
     times = {(one.file, one.line): one.time_s for one in predicted.lines} if predicted else {}
     for effect in effects:
-        wasted = {place: _wasted(effect, of) for place, of in lines.items()}
-        if any(wasted.values()):
-            excess = {place: sum(one.excess for one in of) for place, of in wasted.items()}
-            place = max(excess, key=lambda one: (excess[one], times.get(one, 0.0)))
-            return place, f"{_name(place, file)} takes {per_request(wasted[place])}."
+        if found := _of_effect(effect, lines, times, file):
+            return found
     if predicted is not None and predicted.lines:
         known = [one for one in predicted.lines if one.file is not None and one.line is not None]
         dearest = max(known, key=lambda one: one.time_s, default=None)
@@ -262,6 +259,28 @@ def _line(
     place = max(executed, key=lambda one: executed[one])
     share = text.percent(executed[place] / sum(executed.values()))
     return place, f"{_name(place, file)} has the most warp instructions: {share}."
+
+
+def _of_effect(
+    effect: Effect,
+    lines: Mapping[tuple[str, int], Sequence[InstructionCounts]],
+    times: Mapping[tuple[str | None, int | None], float],
+    file: str | None,
+) -> tuple[tuple[str, int], str] | None:
+    """The line with the worst accesses that an effect is about, None if it is about none."""
+    if effect == Effect.LOCAL_MEMORY:
+        moved = {place: _local_sectors(of) for place, of in lines.items()}
+        place = max(moved, key=lambda one: (moved[one], times.get(one, 0.0)))
+        if not moved[place]:
+            return None
+        share = text.percent(moved[place] / sum(moved.values()))
+        return place, f"{_name(place, file)} accesses local memory most: {share}."
+    wasted = {place: _wasted(effect, of) for place, of in lines.items()}
+    if not any(wasted.values()):
+        return None
+    excess = {place: sum(one.excess for one in of) for place, of in wasted.items()}
+    place = max(excess, key=lambda one: (excess[one], times.get(one, 0.0)))
+    return place, f"{_name(place, file)} takes {per_request(wasted[place])}."
 
 
 def _name(place: tuple[str, int], file: str | None) -> str:
@@ -279,9 +298,14 @@ def _wasted(effect: Effect, instructions: Sequence[InstructionCounts]) -> list[A
     """The accesses of a line that an effect is about, those of one action, the worst first."""
     space = _WASTE.get(effect)
     accesses = distinct_accesses(one for one in instructions if one.space == space)
-    of = [one for one in accesses if one.excess > 0 or space == "local"]
+    of = [one for one in accesses if one.excess > 0]
     of.sort(key=lambda one: -one.excess)
     return [one for one in of if one.action == of[0].action]
+
+
+def _local_sectors(instructions: Sequence[InstructionCounts]) -> int:
+    """Sectors of local memory that a line reads and writes; all of them are avoidable."""
+    return sum(one.sectors for one in instructions if one.space == "local")
 
 
 def per_request(accesses: Sequence[AccessTotal]) -> str:

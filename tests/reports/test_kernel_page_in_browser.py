@@ -156,6 +156,23 @@ def test_details_fit_too(window):
         assert not any(visit.page.evaluate(LAYOUT).values()), visit.page.evaluate(LAYOUT)
 
 
+LONG_LIST = """() => {
+  const cell = document.querySelector("td.list:not([data-e=''])");
+  cell.textContent = "4.63 (ideal 1.81), 4.92 (ideal 1.77), 4.64 (ideal 1.81), 36 more";
+}"""
+TALLEST_ROW = """() => Math.max(...[...document.querySelectorAll("table.sort tr")]
+  .map((row) => row.getBoundingClientRect().height))"""
+
+
+def test_a_line_with_many_accesses_leaves_room_for_its_code(window):
+    visit = window.show(page_of("transpose"), width=1440, waits=False)
+    visit.page.evaluate(LONG_LIST)
+    for width in WIDTHS:
+        seen_at(visit, width, "light")
+        assert visit.overflow() == 0, width
+        assert visit.page.evaluate(TALLEST_ROW) < 300, width  # not a character per line of text
+
+
 def test_it_is_used_with_a_keyboard(window):
     visit = window.show(page_of("transpose"), width=1440, waits=False)
     keyboard = visit.page.keyboard

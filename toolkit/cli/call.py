@@ -26,6 +26,7 @@ from toolkit.cli.argument_syntax import (
     make_arguments,
 )
 from toolkit.cli.settings import make_settings
+from toolkit.execution.random_contents import with_random_contents
 from toolkit.execution.representatives import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
@@ -179,6 +180,8 @@ class Call:
         )
         if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):
             execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
+        if self.script is None and self.rung is None:
+            execution = with_random_contents(execution, self._random_positions)
         execution = self._with_notes(execution)
         if self.script is None:
             return SimulatedCall(call=self, execution=execution)
@@ -186,6 +189,15 @@ class Call:
         execution = replace(execution, notes=(*execution.notes, *notes))
         call = self.as_launched(execution.geometry)._with_text_of(execution.cubin)
         return SimulatedCall(call=call, execution=execution)
+
+    @property
+    def _random_positions(self) -> list[int]:
+        """Positions of the arguments that are random arrays."""
+        return [
+            position
+            for position, item in enumerate(self.arguments)
+            if isinstance(item, BufferArgument) and item.is_random
+        ]
 
     def _with_notes(self, execution: Execution) -> Execution:
         """The result, which also says where the launch is from, and which sizes are guessed."""

@@ -38,6 +38,9 @@ from toolkit.store.watched_files import folders_of
 Command = Literal["simulate", "check", "run"]
 
 _BY_HAND = "give --grid, --block and --arg"
+_BY_DATA = re.compile(r"\bglobal (read|write) of .* out of bounds|\bmisaligned (global|shared) ")
+_BEYOND_SHARED = re.compile(r"\bshared (read|write) of .* out of bounds")
+_EXTERN_SHARED = re.compile(r"\bextern\b[^;]*\b__shared__\b")
 _BEYOND_ARRAYS = re.compile(r"\bglobal (read|write) of .* out of bounds")
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<argument>.+)", re.DOTALL)
 
@@ -61,7 +64,7 @@ class CompletedOptions:
 
 @contextmanager
 def told_of_content(options: CompletedOptions, *, saves: bool = False) -> Iterator[None]:
-    """Say of an access out of bounds what to do.
+    """Say of an access out of bounds, or of a misaligned one, what to do.
 
     Host code tells sizes and no content of arrays. A launch whose results are saved cannot go on.
     """
@@ -70,7 +73,13 @@ def told_of_content(options: CompletedOptions, *, saves: bool = False) -> Iterat
     except LaunchError as error:
         said = str(error)
         remedies = []
-        if options.notes and "out of bounds" in said:
+        if _BEYOND_SHARED.search(said) and _takes_dynamic_shared(options.launch):
+            given = options.launch.shared or 0
+            remedies.append(
+                "if it is in the extern __shared__ array, give that its bytes (--shared BYTES, the "
+                f"third launch parameter: here {given:,})"
+            )
+        if options.notes and _BY_DATA.search(said):
             remedies.append(
                 "if its place depends on data, give them (-a NAME=FILE.npy): arrays hold "
                 "random numbers"
@@ -82,6 +91,13 @@ def told_of_content(options: CompletedOptions, *, saves: bool = False) -> Iterat
         told = LaunchError(f"{error}: {'; '.join(remedies)}")
         told.printed = error.printed
         raise told from error
+
+
+def _takes_dynamic_shared(launch: KernelOptions) -> bool:
+    """True if the source declares an array of dynamic shared memory."""
+    if is_name(launch.source) or is_script(launch.source) or is_machine_code(launch.source):
+        return False
+    return bool(_EXTERN_SHARED.search(read_source(Path(launch.source))[0]))
 
 
 def completed(
@@ -347,6 +363,7 @@ def _open_facts(
 ) -> InputError:
     """The error for facts that nobody says, with the options that give them."""
     facts = proposed.open_facts(guessed)
+    proposed.check_pointers(facts)
     of_launch = {"grid": "-g ?", "block": "-b ?", "shared": "--shared ?"}
     options = [
         of_launch[fact]
@@ -361,9 +378,27 @@ def _open_facts(
     )
 
 
+# What stands for a parameter of such a type, to be completed
+_BY_VALUE = {
+    "cudaTextureObject_t": "tex:f32[?,?]",
+    "cudaSurfaceObject_t": "surf:f32[?,?]",
+    "(__half2|half2)": "struct:f16=?,f16=?",
+    "(__nv_bfloat162|nv_bfloat162)": "struct:bf16=?,bf16=?",
+    "(cuComplex|cuFloatComplex|cufftComplex)": "c64=?",
+    "(cuDoubleComplex|cufftDoubleComplex)": "c128=?",
+    **{f"float{n}": f"struct:{','.join(['f32=?'] * n)}" for n in (2, 3, 4)},
+    **{f"double{n}": f"struct:{','.join(['f64=?'] * n)}" for n in (2, 3, 4)},
+    **{f"int{n}": f"struct:{','.join(['i32=?'] * n)}" for n in (2, 3, 4)},
+    **{f"uint{n}": f"struct:{','.join(['u32=?'] * n)}" for n in (2, 3, 4)},
+}
+
+
 def _to_complete(one: Declared) -> str:
     """`n=?`, `x=f32[?]`; without a name the type alone."""
     prefix = f"{one.name}=" if one.name else ""
+    for written, kind in _BY_VALUE.items():
+        if not one.pointer and re.search(rf"\b{written}\b", one.text):
+            return f"{prefix}{kind}"
     if one.pointer:
         kind = type_name(type_named(one.dtype)) if one.dtype else "u8"
         return f"{prefix}{kind}[?]"

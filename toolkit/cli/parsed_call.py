@@ -70,7 +70,8 @@ def call_of(
     texts = [options.arguments[k] or "" for k in known]
     parsed = parse_arguments(texts, [declared[k] for k in known])
     trial = replace(options.launch, arguments=[])
-    kernel = parse_call(trial, (), here).machine_code(compiled)
+    trial_call = parse_call(trial, (), here)
+    kernel = trial_call.machine_code(compiled)
     arguments: list[Argument | None] = [None] * len(options.arguments)
     seed = chosen_seed(options.launch.seed)
     for k, one in zip(known, make_arguments(parsed, seed=seed), strict=True):
@@ -81,7 +82,12 @@ def call_of(
         dynamic_shared_bytes=options.launch.shared or 0,
     )
     found = guessed_arrays(
-        kernel, geometry, arguments, declared, lambda why, needed: open_sizes(options, why, needed)
+        kernel,
+        geometry,
+        arguments,
+        declared,
+        lambda why, needed: open_sizes(options, why, needed),
+        trial_call.setup,
     )
     written = [
         str(found.sizes[k]) if text is None else text for k, text in enumerate(options.arguments)

@@ -36,10 +36,14 @@ SIZES_GUESSED = "Sizes of arrays are guessed"
 
 @dataclass(frozen=True, kw_only=True)
 class CompletedRequest:
-    """A complete request, its kernel, and notes on what the caller did not say."""
+    """A complete request, its kernel, and notes on what the caller did not say.
+
+    `random_arguments` are the positions of arrays whose contents nobody gave.
+    """
 
     request: LaunchRequest
     kernel: Kernel
+    random_arguments: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()  #: why its time is not to be trusted
 
@@ -114,6 +118,7 @@ def _filled(
     guessed = proposed.guessable if guesses else []
     if proposed.is_open(guessed):
         facts = proposed.open_facts(guessed)
+        proposed.check_pointers(facts)
         raise InputError(
             f"{file}: {proposed.why_open()}: give {words.listing(list(facts.values()))}"
             f"{_by_name(facts, declared)}"
@@ -122,10 +127,12 @@ def _filled(
     assert proposed.block is not None, "it is refused"
     assert proposed.shared_bytes is not None, "it is refused"
     by_position = {k: x for k, x in given.items() if isinstance(k, int)}
+    in_order = proposed.in_order(by_position)
     arguments: list[Argument | None] = [
         _random(one, seed, position) if isinstance(one, Size) else one
-        for position, one in enumerate(proposed.in_order(by_position))
+        for position, one in enumerate(in_order)
     ]
+    sized = [k for k, one in enumerate(in_order) if isinstance(one, Size)]
     notes = proposed.notes(file)
     filled = replace(
         request,
@@ -143,6 +150,7 @@ def _filled(
             arguments,
             declared,
             lambda why, needed: InputError(f"{file}: {why}{_by_name(needed, declared)}"),
+            filled.setup,
         )
         for k, size in found.sizes.items():
             arguments[k] = _random(size, seed, k)
@@ -151,6 +159,7 @@ def _filled(
     return CompletedRequest(
         request=replace(filled, arguments=whole),
         kernel=kernel,
+        random_arguments=(*sized, *guessed),
         notes=tuple(notes),
         doubts=(*proposed.doubts, *([SIZES_GUESSED] if guessed else [])),
     )

@@ -31,6 +31,7 @@ from toolkit.launch.element_types import type_named
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.proposed import Size
+from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.signature import Declared
 from toolkit.sass.machine import Run, one_by_one, run_blocks
@@ -74,15 +75,16 @@ def guessed_arrays(
     arguments: Sequence[Argument | None],
     declared: Sequence[Declared],
     refused: Callable[[str, Sequence[int]], InputError],
+    setup: LaunchSetup = PLAIN,
 ) -> GuessedArrays:
-    """The arrays that stand for the arguments that are None.
+    """The arrays that stand for the arguments that are None, in a launch with this `setup`.
 
     Raises what `refused` makes of the reason and the positions of arrays that must be given; else
     as `guessed_sizes` does.
     """
     types = {k: type_named(declared[k].dtype or "") for k, x in enumerate(arguments) if x is None}
     try:
-        found = guessed_sizes(kernel, geometry, arguments, types)
+        found = guessed_sizes(kernel, geometry, arguments, types, setup)
     except TrialFailedError as error:
         named = words.listing([declared[k].text for k in types])
         raise refused(f"{error}: give {named}", tuple(types)) from error
@@ -103,6 +105,7 @@ def guessed_sizes(
     geometry: Geometry,
     arguments: Sequence[Argument | None],
     element_types: Mapping[int, np.dtype[np.generic]],
+    setup: LaunchSetup = PLAIN,
 ) -> GuessedSizes:
     """Sizes of the arguments that are None, whose elements have `element_types`.
 
@@ -116,7 +119,7 @@ def guessed_sizes(
     windows = [
         empty.view(element_types[k]) if one is None else one for k, one in enumerate(arguments)
     ]
-    found, by_data, is_read, follows_data = _reached(kernel, geometry, windows)
+    found, by_data, is_read, follows_data = _reached(kernel, geometry, windows, setup)
     sizes = {k: _rounded(found[k], element_types[k].itemsize) for k in unknown if found[k]}
     unreached = [k for k in unknown if k not in sizes]
     indices = [
@@ -135,10 +138,10 @@ def _rounded(size: int, element: int) -> int:
 
 
 def _reached(
-    kernel: Kernel, geometry: Geometry, arguments: Sequence[Argument]
+    kernel: Kernel, geometry: Geometry, arguments: Sequence[Argument], setup: LaunchSetup
 ) -> tuple[dict[int, int], set[int], set[int], bool]:
     """Bytes that are reached of each array; those that data and loads reach; if data decide."""
-    translated, bound, _ = prepared(kernel, geometry, arguments)
+    translated, bound, _ = prepared(kernel, geometry, arguments, setup=setup)
     flow = Flow(translated.linked.instructions, translated.lowered)
 
     def run(blocks: Sequence[int], of: Regions | None) -> Sequence[Run]:

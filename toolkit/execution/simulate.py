@@ -17,6 +17,7 @@ from analysis.problem import Gemm
 from analysis.timing.predicted import Explanation
 from toolkit.execution.completed_request import completed
 from toolkit.execution.launch_request import LaunchRequest, with_compiler
+from toolkit.execution.random_contents import with_random_contents
 from toolkit.execution.representatives import Blocks
 from toolkit.execution.residency import residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -302,7 +303,7 @@ def _simulated_kernel(
         compiled = whole.kernel.with_inner_lines if inner_lines else whole.kernel
         if time.is_wanted:
             simulator = time.on_a_device(simulator, compiled.limits_of)
-        found = simulator.run(compiled, *launched)
+        found = with_random_contents(simulator.run(compiled, *launched), whole.random_arguments)
     found = replace(
         found,
         notes=(*whole.notes, *found.notes),

@@ -109,6 +109,7 @@ class Arrays:
             return self._of_vector(variable, vector[1], frame, depth)
         sizes = list(self._allocations(variable, path, frame))
         if sizes:
+            sizes += self._sizes_of_exchanged(variable, path, frame)
             if len(set(sizes)) != 1 or sizes[0] is None:
                 raise UnknownValueError
             return sizes[0]
@@ -131,6 +132,27 @@ class Arrays:
         if value is None or value.type == "initializer_list":
             raise UnknownValueError
         return self.bytes(value, variable.place, frame, depth)
+
+    def _sizes_of_exchanged(
+        self, variable: HostVariable, path: str, frame: Frame
+    ) -> list[int | None]:
+        """Bytes of the allocations of pointers that a pointer is exchanged with."""
+        others = [] if path else self._exchanged_with(variable)
+        return [size for other in others for size in self._allocations(other, path, frame)]
+
+    def _exchanged_with(self, variable: HostVariable) -> Iterator[HostVariable]:
+        """Other pointers that one is assigned from, or swapped with."""
+        values = [(one.value, one.place) for one in self.unit.writes_of(variable)]
+        for use in self.unit.uses_of(variable):
+            if use.function.removeprefix("std::") == "swap":
+                calls = [one for one in self.unit.calls if one.place == use.place]
+                values += [(x, use.place) for one in calls for x in call_arguments(one.node)]
+        for value, place in values:
+            node = uncast(value) if value is not None else None
+            if node is not None and node.type == "identifier":
+                other = self.unit.variable(text_of(node), place)
+                if other is not None and other is not variable:
+                    yield other
 
     def _of_vector(self, variable: HostVariable, element: str, frame: Frame, depth: int) -> int:
         """Bytes of a vector by its constructor. Raises UnknownValueError if it may grow."""

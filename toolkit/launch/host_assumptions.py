@@ -17,6 +17,7 @@ from analysis.devices import Device
 from analysis.geometry import WARP_SIZE
 from toolkit.launch.host_declarations import Assumption, HostCall, HostVariable, SourcePlace, Write
 from toolkit.launch.host_expressions import NO_ARGUMENTS
+from toolkit.launch.host_nodes import only_child
 from toolkit.launch.host_numbers import Number, UnknownValueError
 from toolkit.launch.host_types import Frame
 from toolkit.launch.host_unit import BLOCKS, UNCONDITIONAL
@@ -98,25 +99,33 @@ def number_of_words(evaluator: Evaluator, variable: HostVariable) -> Number:
 
 
 def is_taken(
-    evaluator: Evaluator, write: Write, place: SourcePlace, frame: Frame, depth: int
+    evaluator: Evaluator,
+    node: Node,
+    origin: SourcePlace,
+    place: SourcePlace,
+    frame: Frame,
+    depth: int,
 ) -> bool | None:
-    """True if conditions around a write hold, so that it comes before a place; None: unknown.
+    """True if conditions around a node hold, so that it comes before a place; None: unknown.
 
-    A loop that does not begin takes no write. A loop that does has later passes, so that nothing is
-    known from the first pass of a loop that is not around the place.
+    `origin` is the place of the node: a write of a variable, or a launch. A loop that does not
+    begin takes none. A loop that does has later passes, so that nothing is known from the first
+    pass of a loop that is not around the place.
     """
     around = evaluator.unit.loops_around(place)
     passed = {
         SourcePlace(file=place.file, at=begin)
-        for begin, end in evaluator.unit.loops_around(write.place)
+        for begin, end in evaluator.unit.loops_around(origin)
         if (begin, end) not in around
     }
     assumed = set[Assumption]()
-    node, known = write.node, True
+    known = True
     while (outer := node.parent) is not None and outer.type != "function_definition":
         if outer.start_byte <= place.at < outer.end_byte:
             break
         branch = _branch(outer, node)
+        if outer.type == "case_statement" and _is_other_case(evaluator, outer, place, frame, depth):
+            return False
         if branch is None:
             known = known and outer.type in _ALWAYS
         else:
@@ -176,6 +185,38 @@ def is_in_update(write: Write, place: SourcePlace) -> bool:
             return outer.start_byte <= place.at < outer.end_byte
         node = outer
     return False
+
+
+def _is_other_case(
+    evaluator: Evaluator, case: Node, place: SourcePlace, frame: Frame, depth: int
+) -> bool:
+    """True if a `switch` is known to take another case, which does not run on into this one."""
+    body = case.parent
+    switch = body.parent if body is not None else None
+    condition = switch.child_by_field_name("condition") if switch is not None else None
+    if body is None or condition is None:
+        return False
+    exact = replace(evaluator, assumed=None)  # what is assumed here would not be noted
+    at = SourcePlace(file=place.file, at=condition.start_byte)
+    cases = [one for one in body.named_children if one.type == "case_statement"]
+    with suppress(UnknownValueError):
+        value = exact.number(only_child(condition) or condition, at, frame, depth - 1).value
+        labels = [one.child_by_field_name("value") for one in cases]
+        values = [None if x is None else exact.number(x, at, frame).value for x in labels]
+        if value not in values and None not in values:
+            return True
+        chosen = values.index(value if value in values else None)
+        between = cases[chosen : cases.index(case)]
+        return cases[chosen] != case and (not between or any(map(_ends, between)))
+    return False
+
+
+def _ends(case: Node) -> bool:
+    """True if a case of a `switch` ends with `break` or `return`, also in braces."""
+    last = case.named_children[-1]
+    if last.type == "compound_statement" and last.named_children:
+        last = last.named_children[-1]
+    return last.type in ("break_statement", "return_statement")
 
 
 def _branch(outer: Node, inner: Node) -> tuple[Node, bool] | None:

@@ -18,6 +18,7 @@ from tree_sitter import Node
 from analysis.devices import Device
 from reports import text as words
 from toolkit.launch.host_arrays import Arrays
+from toolkit.launch.host_assumptions import is_taken
 from toolkit.launch.host_calls import MOST_CALLERS, HostCalls, declared_part, deduced
 from toolkit.launch.host_declarations import (
     Assumption,
@@ -80,6 +81,7 @@ class HostLaunch:
     parameters: tuple[Declared, ...] | None
     assumed: tuple[str, ...] = ()  #: what was assumed to know these values, in words
     empty: tuple[str, ...] = ()  #: a grid or block that is known and has a size below 1
+    is_skipped: bool = False  #: it is in a branch, or a loop, that is known not to be executed
 
     @property
     def unknown(self) -> int:
@@ -223,6 +225,7 @@ class _Reading:
             shared_bytes=int(shared.value) if shared is not None else None,
             arguments=tuple(map(self._argument, [*self._arguments, *self._defaults])),
             parameters=self._parameters,
+            is_skipped=_is_skipped(self.call, self._evaluator, self.frame),
         )
 
     @cached_property
@@ -387,6 +390,15 @@ class _Reading:
             element=_pointed_to(inner, self.unit, self.call.place),
             elsewhere=arrays.elsewhere(node, self.call.place),
         )
+
+
+def _is_skipped(call: HostCall, evaluator: Evaluator, frame: Frame) -> bool:
+    """True if a condition around a launch does not hold."""
+    function = evaluator.unit.function_at(call.place)
+    if function is None or call.node.start_byte != call.place.at:  # of the text of a macro
+        return False
+    end = SourcePlace(file=call.place.file, at=function.node.end_byte)
+    return is_taken(evaluator, call.node, call.place, end, frame, DEEPEST) is False
 
 
 _Binding = tuple[tuple[HostVariable, str], Value]  # a variable, a field of it, and its value

@@ -163,11 +163,16 @@ def _bases(node: Node | None) -> Iterator[str]:
 
 
 def _is_argument(node: Node) -> bool:
-    """True for an argument of a call, also in casts, which is a use of its own."""
+    """True for an argument of a call, also in casts, which is a use of its own.
+
+    What is made of an argument, as in `Parser parser(&n)`, may keep it.
+    """
     outer = node.parent
     while outer is not None and outer.type in ("cast_expression", "parenthesized_expression"):
         outer = outer.parent
-    return outer is not None and outer.type == "argument_list"
+    if outer is None or outer.type != "argument_list" or outer.parent is None:
+        return False
+    return outer.parent.type == "call_expression"
 
 
 def _is_read_only(node: Node) -> bool:

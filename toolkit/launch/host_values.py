@@ -27,6 +27,7 @@ from toolkit.launch.host_assumptions import (
 from toolkit.launch.host_captures import changes_in_lambda, given_to_lambda, seen_from
 from toolkit.launch.host_declarations import Assumption, HostVariable, SourcePlace, Use, Write
 from toolkit.launch.host_expressions import HANDLERS, field_of
+from toolkit.launch.host_macro_text import is_taken_apart
 from toolkit.launch.host_nodes import (
     call_arguments,
     constructor_arguments,
@@ -97,6 +98,10 @@ class Evaluator:
             raise UnknownValueError
         handler = HANDLERS.get(node.type)
         if handler is None:
+            raise UnknownValueError
+        if node.type in ("identifier", "call_expression") and is_taken_apart(
+            node, self.unit.macros
+        ):
             raise UnknownValueError
         return handler(self, node, place, frame, depth - 1)
 
@@ -200,6 +205,8 @@ class Evaluator:
                 raise UnknownValueError
             x, y, z = (*parts, ONE, ONE)[:3]
             return field_of(Dim3(x, y, z), path)
+        if variable.declaration.has_error:
+            raise UnknownValueError  # text that is not C++ may be a macro, which is not followed
         if declarator.type != "init_declarator":
             if is_dim3 and declarator.type == "identifier":
                 return field_of(Dim3(ONE, ONE, ONE), path)
@@ -235,7 +242,7 @@ class Evaluator:
         updates = [one for one in writes if is_in_update(one, place)]
         writes = [one for one in writes if one not in updates]
         taken = {
-            one: is_taken(self, one, place, frame, depth)
+            one: is_taken(self, one.node, one.place, place, frame, depth)
             for one in writes
             if not variable.is_global and one.place.at < place.at and not is_certain(one, place)
         }

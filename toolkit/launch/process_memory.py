@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
-from time import sleep
+from threading import Event, Thread
 
 # Python looks for unreachable cycles once in so many new objects, not in 700: classes, records and
 # decoded instructions live long, and looking through them took an eighth of a command's time.
@@ -32,9 +32,15 @@ LEAST_OWN = 0.1  # of all memory
 
 
 def end_before_memory_does(end: Callable[[str], object]) -> None:
-    """Look at the free memory from now on, and call `end` with the reason when it runs out."""
+    """Look at the free memory from now on, and call `end` with the reason when it runs out.
+
+    A process that ends waits for the thread: NumPy cannot be imported while Python ends.
+    """
+    ending = Event()
 
     def look() -> None:
+        if ending.wait(LOOKS_EVERY_S):
+            return
         from toolkit.launch.host_resources import available_bytes, memory_bytes
 
         everything = memory_bytes()
@@ -42,9 +48,16 @@ def end_before_memory_does(end: Callable[[str], object]) -> None:
             if why := out_of_memory(available_bytes(), own, everything):
                 end(why)
                 return
-            sleep(LOOKS_EVERY_S)
+            if ending.wait(LOOKS_EVERY_S):
+                return
 
-    Thread(target=look, daemon=True).start()
+    def stop() -> None:
+        ending.set()
+        thread.join()
+
+    thread = Thread(target=look, daemon=True)
+    thread.start()
+    atexit.register(stop)
 
 
 def out_of_memory(free: float, own: float, everything: float) -> str:

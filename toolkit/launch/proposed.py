@@ -5,12 +5,13 @@ What the caller gives wins, one value by one. What nobody knows is named, with i
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from analysis.errors import InputError
 from reports import text as words
 from toolkit.launch.element_types import type_named
 from toolkit.launch.host_code import Extent, HostLaunch
@@ -59,6 +60,7 @@ class Proposed:
     others: tuple[int, ...] = ()
     is_left_out: bool = False  #: the source holds the kernel, but an `#if` leaves it out
     unread: str = ""  #: says which macro or pointer may launch the kernel
+    with_pointers: frozenset[int] = frozenset()  #: positions of structs with pointers in them
 
     def notes(self, file: str) -> list[str]:
         """Say what host code told, and its other launches; `file` is the name of the source."""
@@ -126,6 +128,23 @@ class Proposed:
             if position not in guessed and position not in self.implied:
                 found[position] = (self.declared or ())[position].text
         return found
+
+    def check_pointers(self, facts: Iterable[int | str]) -> None:
+        """Raise InputError for an open argument that holds pointers: no option fills them."""
+        for position in facts:
+            if not isinstance(position, int):
+                continue
+            one = (self.declared or ())[position]
+            if one.is_array_of_pointers:
+                raise InputError(
+                    f"`{one.text}` is an array of pointers, which cannot be filled here: pass one "
+                    "array and compute where its parts begin"
+                )
+            if position in self.with_pointers:
+                raise InputError(
+                    f"`{one.text}` is a struct with pointers, which cannot be filled here: pass "
+                    "its fields as parameters"
+                )
 
     def why_open(self) -> str:
         """Return the reason why facts are not known, as text."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from tree_sitter import Node
 
 from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError
@@ -16,6 +17,7 @@ from reports import text as words
 from toolkit.launch.element_types import type_named
 from toolkit.launch.elsewhere import where_kernels_are
 from toolkit.launch.host_code import Extent, HostCode, HostLaunch, declared_parameters
+from toolkit.launch.host_nodes import text_of, without_comments
 from toolkit.launch.host_numbers import Number, UnknownValueError, converted
 from toolkit.launch.host_unit import host_unit
 from toolkit.launch.proposed import Proposal, Proposed, Size, extent_text
@@ -166,7 +168,13 @@ class SourceLaunches:
     def _without_instance(self, kernel: str, otherwise: str) -> InputError:
         """The error for a template without arguments; `otherwise` is for one without a launch."""
         name = unqualified(kernel.removesuffix("<...>"))
-        lines = [one.line for one in self.launches if one.kernel == name]
+        launches = [one for one in self.launches if one.kernel == name]
+        lines = [one.line for one in launches]
+        if any(_is_lambda(x.text, self.text) for one in launches for x in one.arguments):
+            return InputError(
+                f"{self.name}: line {lines[0]} gives {name} a lambda, whose type has no name: "
+                "write what it does into the kernel, with plain parameters"
+            )
         if lines:
             why = (
                 f"{self.name}: line {lines[0]} launches {name} with template arguments that could "
@@ -183,6 +191,10 @@ class SourceLaunches:
         found = [x for x in launching if kernel in bodies[x] or "##" in bodies[x]]
         if found:
             return f" (the macro {found[0]} launches kernels, but not in a way that is read)"
+        calls = [one for one in self.code.unit.calls if one.name.startswith("cudaLaunch")]
+        for call in calls:
+            if re.search(rf"\b{re.escape(kernel)}\b", text_of(call.node)):
+                return f" by <<< >>> (line {call.line} calls {call.name}, which is not read)"
         known = self.code.unit.functions
         through = [one for one in self.launches if not re.fullmatch(r"\w+", one.kernel)]
         through += [one for one in self.launches if one.kernel not in known]
@@ -231,7 +243,12 @@ class SourceLaunches:
             one = _of_launch(None, kernel, declared, caller)
             is_left_out = name in kernel_names(self.text) and name not in self.code.unit.functions
             unread = self._unread(name) if name is not None else ""
-            return replace(one, is_left_out=is_left_out, unread=unread)
+            return replace(
+                one,
+                is_left_out=is_left_out,
+                unread=unread,
+                with_pointers=_with_pointers(self.code, declared),
+            )
         if best.is_open(best.guessable):
             assuming = self.code.launches(values, name, block=block, assuming=True)
             known = best_of(self._of_kernel(assuming, kernel, line))
@@ -239,6 +256,7 @@ class SourceLaunches:
                 best = known
         assert best.launch is not None, "each has one"
         others = sorted({one.line for one in own} - {best.launch.line})
+        best = replace(best, with_pointers=_with_pointers(self.code, declared))
         return _with_implied(best, self.code, values, block, others)
 
     def _of_kernel(
@@ -281,9 +299,46 @@ class SourceLaunches:
         return signature(self.text, kernel)
 
 
+def _is_lambda(argument: str, source: str) -> bool:
+    """True for the text of a lambda, or for the name of one in a source."""
+    is_name = re.fullmatch(r"\w+", argument)
+    declared = rf"\bauto\s+{argument}\s*=\s*\["
+    return argument.startswith("[") or bool(is_name and re.search(declared, source))
+
+
+def _with_pointers(code: HostCode, declared: Sequence[Declared] | None) -> frozenset[int]:
+    """Positions of parameters that are structs with a pointer among their fields."""
+    structs = code.unit.structs
+    return frozenset(
+        position
+        for position, one in enumerate(declared or ())
+        if not one.pointer
+        and any(
+            _has_pointer(structs[name])
+            for name in re.findall(r"[A-Za-z_]\w*", one.text)
+            if name in structs
+        )
+    )
+
+
+def _has_pointer(struct: Node) -> bool:
+    """True if a field of a struct is a pointer."""
+    body = struct.child_by_field_name("body")
+    fields = [one for one in without_comments(body) if one.type == "field_declaration"]
+    return any(
+        x.type == "pointer_declarator"
+        for one in fields
+        for x in one.children_by_field_name("declarator")
+    )
+
+
 def _only_launched(launches: Sequence[HostLaunch], kernels: Sequence[str]) -> str | None:
-    """The kernel that all launches are of; None if they are of several, or of an unknown one."""
-    launched = {one.name for one in launches}
+    """The kernel that all launches are of; None if they are of several, or of an unknown one.
+
+    Launches that are known not to be executed count only if there are no others.
+    """
+    executed = [one for one in launches if not one.is_skipped] or launches
+    launched = {one.name for one in executed}
     only = launched.pop() if len(launched) == 1 else None
     return only if only in kernels else None
 
@@ -366,8 +421,10 @@ def _template(code: HostCode, kernel: str) -> str:
     return f"give -k '{written}' with a type or number for {names}"
 
 
-def _open(one: Proposed) -> int:
-    return len(one.missing) + (one.grid, one.block, one.shared_bytes).count(None)
+def _open(one: Proposed) -> tuple[bool, int]:
+    """Order of proposals: launches that are not executed last, then by what is not known."""
+    is_skipped = one.launch is not None and one.launch.is_skipped
+    return is_skipped, len(one.missing) + (one.grid, one.block, one.shared_bytes).count(None)
 
 
 def _with_implied(

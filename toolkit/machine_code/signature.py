@@ -85,6 +85,12 @@ class Declared:
     was_resolved: bool = False
 
     @property
+    def is_array_of_pointers(self) -> bool:
+        """True for a pointer to pointers, such as `float **rows`."""
+        stars = re.findall(r"\*", re.sub(r"<.*>|\(.*\)", "", self.text))
+        return self.pointer and len(stars) + self.text.count("[") > 1
+
+    @property
     def dtype(self) -> str | None:
         """Name of the plain type in NumPy or ml_dtypes, None of any other."""
         if self.kind is None or self.size is None:

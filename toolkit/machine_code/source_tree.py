@@ -336,3 +336,9 @@ def _evaluated(node: ast.expr) -> int:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         return _OPERATORS[type(node.op)](_evaluated(node.left), _evaluated(node.right))
     raise ValueError(ast.dump(node))
+
+
+def line_text(source: KernelSource, number: int) -> str:
+    """Text of a line, counted from 1; empty if there is none."""
+    lines = source.text.decode(errors="replace").splitlines()
+    return lines[number - 1] if 1 <= number <= len(lines) else ""

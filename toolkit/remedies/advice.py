@@ -12,6 +12,7 @@ from analysis.records.counters import InstructionCounts
 from analysis.timing.costs import OF_INTEGERS
 from analysis.timing.effects import is_of_one_thread
 from analysis.timing.predicted import ALIKE, WAITS, Cost, Effect
+from toolkit.machine_code.source_tree import line_text
 from toolkit.remedies.facts import Facts, conflicts, is_double, is_uncoalesced
 
 MUCH_WIDE = 0.05  # of the executed instructions: each goes with about four others
@@ -20,6 +21,9 @@ _WIDE = re.compile(r"(@\S+ )?IMAD\.WIDE(\.U32)? R\w+, R\w+(\.reuse)?, R")
 # The upper half of a product of two registers: a division has one, and another one in the
 # reciprocal, which may stand before a loop. The factor of a constant divisor is in the instruction.
 _QUOTIENT = re.compile(r"(@\S+ )?IMAD\.HI(\.U32)? R\w+, U?R\w+(\.reuse)?, U?R")
+# A call that reduces an angle, and a literal of FP64
+_ANGLES = re.compile(r"\b(sin|cos|tan|sincos)f?\s*\(")
+_DOUBLE = re.compile(r"(?<![\w.])(\d+\.\d*|\.\d+|\d+[eE][+-]?\d+)(?![\w.])")
 MUCH_EMPTY = 0.25  # of the lanes of a block: so many without a thread cost more than most branches
 OF_DIVISION = 9  # instructions for each of them
 LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
@@ -65,6 +69,28 @@ def _double(facts: Facts, effect: Effect) -> Advice | None:
         effect=Effect.FP64_PIPE,
         lines=lines,
         text="use FP32 literals and functions, such as 0.5f and sqrtf: FP64 is slower",
+    )
+
+
+def _large_angles(facts: Facts, effect: Effect) -> Advice | None:
+    """Advice on arguments of sinf, cosf and tanf that their fast path does not take.
+
+    Beyond 105,615 they are reduced with a product of FP64 and an array in local memory (CUDA C++
+    Programming Guide, "Arithmetic Instructions").
+    """
+    del effect
+    lines = facts.charged_lines(lambda one: one.opcode == "DMUL")
+    if not lines or lines != facts.charged_lines(is_double):
+        return None
+    if not all(_ANGLES.search(line_text(facts.source, one)) for one in lines):
+        return None
+    if any(_DOUBLE.search(line_text(facts.source, one)) for one in lines):
+        return None
+    return Advice(
+        effect=Effect.FP64_PIPE,
+        lines=lines,
+        text="reduce the arguments of sinf, cosf and tanf below 105,615 before the call: beyond, "
+        "they take FP64 and local memory",
     )
 
 
@@ -181,11 +207,11 @@ _converts = _of_slots(
 _LOADS_FIRST = "start several loads before the first value is used"
 
 ADVICE: Mapping[Effect, Rule] = {
-    Effect.FP64_PIPE: _double,
+    Effect.FP64_PIPE: _first(_large_angles, _double),
     Effect.INTEGER_PIPE: _first(_divided, _wide),
     Effect.LOGIC_PIPE: _first(_divided, _wide, _converts),
-    Effect.SPECIAL_PIPE: _first(_double, _divided, _converts),
-    Effect.OTHER_INSTRUCTIONS: _first(_double, _divided, _wide, _converts),
+    Effect.SPECIAL_PIPE: _first(_large_angles, _double, _divided, _converts),
+    Effect.OTHER_INSTRUCTIONS: _first(_large_angles, _double, _divided, _wide, _converts),
     Effect.CONFLICTS: _said(
         "let the lanes of a warp access different banks: pad rows of the array or XOR its columns",
         conflicts,
@@ -194,10 +220,13 @@ ADVICE: Mapping[Effect, Rule] = {
         "let neighbouring threads access neighbouring addresses, through shared memory if need be",
         is_uncoalesced,
     ),
-    Effect.LOCAL_MEMORY: _said(
-        "index local arrays only with constants, or use fewer registers, so that nothing is kept "
-        "in local memory",
-        lambda one: one.space == "local",
+    Effect.LOCAL_MEMORY: _first(
+        _large_angles,
+        _said(
+            "index local arrays only with constants, or use fewer registers, so that nothing is "
+            "kept in local memory",
+            lambda one: one.space == "local",
+        ),
     ),
     Effect.IDLE_SMS: _idle,
     Effect.BLOCK_START: _said(

@@ -56,7 +56,7 @@ def _asking_loops(flow: Flow, asks: set[int]) -> Iterator[bool]:
     """For each loop that answers may end: True if it only exchanges words at one address each."""
     rows = rows_of(flow)
     live = _read_later(flow, rows)
-    for loop, called in _loops(flow):
+    for loop, called in loops_of(flow):
         if asks & called:
             yield False
         elif asks & loop and _ends_by_answers(flow, rows, live, loop, asks & loop):
@@ -87,7 +87,7 @@ def _only_exchanges(
     )
 
 
-def _loops(flow: Flow) -> Iterator[tuple[set[int], set[int]]]:
+def loops_of(flow: Flow) -> Iterator[tuple[set[int], set[int]]]:
     """Instructions of each loop, and of the functions that it calls.
 
     Those of a loop reach a jump backward without passing its target.

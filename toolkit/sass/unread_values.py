@@ -59,10 +59,7 @@ class _Reach:
     """
 
     def __init__(self, flow: Flow) -> None:
-        slots = flow.lowered.slots
-        uniform = range(flow.lowered.first_uniform, slots)
-        uniform_predicates = range(slots + PT + 1, slots + UPT)
-        self._uniform = _bits([*uniform, *uniform_predicates])
+        self._uniform = uniform_bits(flow.lowered)
         self._rows = rows_of(flow)
         self.decides = False
         self._anywhere, self._spaces = 0, set[int]()  # uniform registers, and memory
@@ -120,7 +117,8 @@ class DataFlowRow:
     def __init__(self, row: Any, address: int, slots: int) -> None:
         self.name = _names()[int(row["op"])]
         self.is_control = int(row["op"]) >= core.operations()["BRANCH"]
-        guards = [_predicate(int(row["guard"]))]
+        self.guard_slot = int(row["guard"])  #: its predicate, and if that is inverted
+        guards = [_predicate(self.guard_slot)]
         read = [_predicate(int(x)) for x in row["ps"]]
         written = [int(x) for x in row["pd"] if int(x) != PREDICATE_DISCARD]
         replaced = written
@@ -132,6 +130,7 @@ class DataFlowRow:
             _bits(slots + x for x in some if x is not None) for some in (guards, read)
         )
         self.read = [_bits(_slots(row, k, address)) for k in range(core.SOURCES)]
+        self._predicates_written = frozenset(map(_predicate, written))
         registers = _bits(_written(row, address))
         self.written = registers | _bits(slots + x for x in written)
         # What other lanes or a false guard may leave is not replaced.
@@ -150,6 +149,10 @@ class DataFlowRow:
         if self.name.startswith("MBARRIER") or self.name == "LOAD_CONSTANT":
             self.spaces = set()
 
+    def writes_predicate(self, guard_slot: int) -> bool:
+        """True if the instruction may change the predicate of a guard."""
+        return _predicate(guard_slot) in self._predicates_written
+
 
 def rows_of(flow: Flow) -> list[DataFlowRow]:
     """Registers and predicates that each instruction of a program reads and writes."""
@@ -158,6 +161,13 @@ def rows_of(flow: Flow) -> list[DataFlowRow]:
         DataFlowRow(row, program[k:].ctypes.data, flow.lowered.slots)
         for k, row in enumerate(program)
     ]
+
+
+def uniform_bits(lowered: Lowered) -> int:
+    """Bits of the uniform registers and predicates of a program."""
+    registers = range(lowered.first_uniform, lowered.slots)
+    predicates = range(lowered.slots + PT + 1, lowered.slots + UPT)
+    return _bits([*registers, *predicates])
 
 
 def _bits(numbers: Iterable[int]) -> int:

@@ -95,6 +95,19 @@ def test_beside_a_roof_a_cause_within_the_error_of_the_model_is_not_named():
     assert far.cause.effect == Effect.UNCOALESCED  # 20 of 35.5 is no limit
 
 
+def test_local_memory_is_named_with_the_line_that_accesses_it_most():
+    """Its sectors are avoidable even if all of their bytes are used; the dearest line has none."""
+    coalesced = [
+        instruction(5, requests=2, units=8, ideal=8, space="local", action="store"),
+        instruction(9, requests=6, units=24, ideal=24, space="local"),
+        instruction(12, requests=9, units=36, ideal=36, space="global"),
+    ]
+    parts = {Effect.LOCAL_MEMORY: 20, Effect.LAUNCH: 3}
+    found = of(parts, coalesced, lines=[(12, 18.0), (9, 1.0)])
+    assert found.line_sentence == "Line 9 accesses local memory most: 75.0 %."  # 24 of 8 + 24
+    assert found.place == ("k.cu", 9)
+
+
 def test_an_avoidable_cause_leads_if_the_roof_is_far():
     found = of({Effect.CONFLICTS: 10, Effect.DRAM_BANDWIDTH: 15, Effect.LAUNCH: 3})
     assert found.cause_sentence == (

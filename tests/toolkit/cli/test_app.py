@@ -332,6 +332,31 @@ def test_ctrl_c_is_status_1_wherever_it_comes(how):
     assert stderr.count("\n") == 1
 
 
+# A lock that nobody gives back, as an interrupt within a library may leave one behind.
+STUCK = """
+import os, runpy, signal, sys, threading
+from toolkit.profiling import doctor
+timer = signal.setitimer
+signal.setitimer = lambda which, seconds: timer(which, seconds / 100)
+def examine(*given, **named):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        return [0 for _ in range(10**7)]
+    finally:
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire()
+doctor.examine = examine
+runpy.run_module("toolkit", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_a_command_that_ctrl_c_does_not_end_is_stopped():
+    status, stdout, stderr = run("-c", STUCK, "doctor")
+    assert (status, stdout) == (1, "")
+    assert stderr == "error: interrupted, and stopped after 20 s: files may be missing\n"
+
+
 # A process that says when the CPU's third sample begins: Ctrl-C shall come after it.
 TELLS_WHEN_IT_TIMES = """
 from itertools import count

@@ -134,6 +134,103 @@ def test_without_host_code_the_missing_options_are_named():
     )
 
 
+@pytest.mark.parametrize(
+    ("parameter", "form", "filled"),
+    [
+        ("cudaTextureObject_t v", "tex:f32[?,?]", "tex:f32[2,2]"),
+        ("cudaSurfaceObject_t v", "surf:f32[?,?]", "surf:f32[2,2]"),
+        ("__half2 v", "struct:f16=?,f16=?", "struct:f16=1,f16=2"),
+        ("__nv_bfloat162 v", "struct:bf16=?,bf16=?", "struct:bf16=1,bf16=2"),
+        ("cuComplex v", "c64=?", "c64=2j"),
+        ("const float3 v", "struct:f32=?,f32=?,f32=?", "struct:f32=1,f32=2,f32=3"),
+        ("uint4 v", "struct:u32=?,u32=?,u32=?,u32=?", "struct:u32=1,u32=2,u32=3,u32=4"),
+    ],
+)
+def test_the_form_of_a_parameter_by_value_is_shown_and_works(parameter, form, filled):
+    headers = ("cuda_fp16.h", "cuda_bf16.h", "cuComplex.h")
+    includes = "".join(f"#include <{one}>\n" for one in headers)
+    write("value.cu", f"{includes}__global__ void k({parameter}, int *x) {{ x[threadIdx.x] = 1; }}")
+    command = "simulate value.cu -g 1 -b 32"
+    assert refused(command).endswith(f"give {parameter}: python -m toolkit {command} -a 'v={form}'")
+    assert invoke(f"{command} {QUICK}", "-a", f"v={filled}").exit_code == 0
+
+
+@pytest.mark.parametrize("parameter", ["float **v", "const float *const *v", "float *v[]"])
+def test_an_array_of_pointers_is_refused(parameter):
+    write("rows.cu", f"__global__ void k({parameter}) {{ float x = v[0][threadIdx.x]; }}")
+    assert refused("simulate rows.cu -g 1 -b 32") == (
+        f"`{parameter}` is an array of pointers, which cannot be filled here: pass one array and "
+        "compute where its parts begin"
+    )
+
+
+def test_a_launch_by_a_function_of_the_runtime_is_named():
+    write(
+        "grid.cu",
+        "__global__ void k(float *x, int n) { x[n] = 1; }\nint main() { float *x; int n = 1;\n"
+        "void *all[] = {&x, &n}; cudaLaunchCooperativeKernel((void *)k, 4, 64, all, 0, 0); }",
+    )
+    assert refused("simulate grid.cu").startswith(
+        "grid.cu: no host code launches k by <<< >>> (line 3 calls cudaLaunchCooperativeKernel, "
+        "which is not read): give grid, block and int n: "
+    )
+
+
+def test_a_struct_with_pointers_is_refused():
+    write(
+        "held.cu", "struct Held { float *x; int n; };\n__global__ void k(Held h) { h.x[h.n] = 1; }"
+    )
+    assert refused("simulate held.cu -g 1 -b 32") == (
+        "`Held h` is a struct with pointers, which cannot be filled here: pass its fields as "
+        "parameters"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "body"),
+    [("", "[=] __device__(int i) { x[i] = 1; }"), ("auto f = [=](int i) { x[i] = 1; };", "f")],
+)
+def test_a_kernel_of_a_lambda_is_refused(before, body):
+    write(
+        "each.cu",
+        "template <class F> __global__ void each(F f) { f(threadIdx.x); }\n"
+        f"int main() {{ float *x; cudaMalloc(&x, 128); {before} each<<<1, 32>>>({body}); }}",
+    )
+    assert refused("simulate each.cu") == (
+        "each.cu: line 2 gives each a lambda, whose type has no name: write what it does into the "
+        "kernel, with plain parameters"
+    )
+
+
+CHOICE = """__global__ void a(float *x) { x[threadIdx.x] = 1; }
+__global__ void b(float *x) { x[threadIdx.x] = 2; }
+int main() {
+    float *x;
+    cudaMalloc(&x, 4096);
+    int version = 2;
+    if (version == 1)
+        a<<<1, 32>>>(x);
+    else
+        b<<<1, 64>>>(x);
+    if (version == 3)
+        b<<<1, 128>>>(x);
+}
+"""
+
+
+def test_the_launch_that_is_executed_is_taken():
+    write("choice.cu", CHOICE)
+    first, *rest = lines(f"simulate choice.cu {QUICK}")
+    assert first.startswith("b: ")
+    assert "note: launched as in line 10: grid 1, block 64, x f32[1024]" in rest
+    assert "note: it is launched in line 12 too: --launch LINE takes another" in rest
+    other = lines(f"simulate choice.cu -k a {QUICK}")  # asked for, though it is not executed
+    assert "note: launched as in line 8: grid 1, block 32, x f32[1024]" in other
+    assert any(
+        "line 12: grid 1, block 128" in x for x in lines(f"simulate choice.cu {QUICK} --launch 12")
+    )
+
+
 def test_guessed_sizes_are_said_first_and_listed():
     first, *rest = lines(f"simulate add.cu -g 1 -b 64 -a n=50 {QUICK}")
     assert first.endswith(" Sizes of arrays are guessed.")

@@ -941,6 +941,22 @@ def test_content_that_host_code_does_not_tell_is_asked_for():
     assert remedy not in " ".join(given.stderr.split())
 
 
+def test_dynamic_shared_memory_that_no_launch_gives_is_asked_for():
+    write(
+        "reverse.cu",
+        "__global__ void k(int *x) { extern __shared__ int s[]; s[threadIdx.x] = x[threadIdx.x];\n"
+        "__syncthreads(); x[threadIdx.x] = s[31 - threadIdx.x]; }\n"
+        "int main() { int *x; cudaMalloc(&x, 128); k<<<1, 32>>>(x); }",
+    )
+    said = invoke("simulate reverse.cu").stderr
+    assert said.rstrip().endswith(
+        "if it is in the extern __shared__ array, give that its bytes (--shared BYTES, the third "
+        "launch parameter: here 0)"
+    )
+    assert "random" not in said  # no data decides the address
+    assert invoke("simulate reverse.cu --shared 128 --no-remedies").exit_code == 0
+
+
 def test_too_little_memory_is_one_line(monkeypatch):
     def run(*_, **__):
         raise MemoryError("Unable to allocate 16.0 GiB for an array")

@@ -6,14 +6,25 @@ import pytest
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from toolkit.execution.guessed_sizes import guessed_sizes
+from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel_source import compile_kernel
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 
 
-def guessed(parameters, body, *, grid=(40, 1, 1), block=(256, 1, 1), values=(), types=None):
+def guessed(
+    parameters,
+    body,
+    *,
+    grid=(40, 1, 1),
+    block=(256, 1, 1),
+    values=(),
+    types=None,
+    before="",
+    setup=PLAIN,
+):
     """Sizes in elements and what is needed, where the first parameters are unknown arrays."""
-    source = f"__global__ void k({parameters}) {{ {INDEX} {body} }}"
+    source = f"{before}__global__ void k({parameters}) {{ {INDEX} {body} }}"
     count = parameters.count("*")
     dtypes = {k: np.dtype(t) for k, t in enumerate(types or ["f4"] * count)}
     found = guessed_sizes(
@@ -21,6 +32,7 @@ def guessed(parameters, body, *, grid=(40, 1, 1), block=(256, 1, 1), values=(), 
         Geometry(grid=grid, block=block, dynamic_shared_bytes=0),
         [None] * count + [np.int32(x) for x in values],
         dtypes,
+        setup,
     )
     sizes = {k: size // dtypes[k].itemsize for k, size in found.sizes.items()}
     return sizes, found.needed
@@ -33,6 +45,24 @@ def test_a_guard_ends_the_array_within_the_grid():
 
 def test_without_a_guard_the_grid_ends_it():
     assert guessed("float *b", "b[2 * i + 1] = 1;") == ({0: 2 * 40 * 256}, ())
+
+
+def test_variables_that_are_set_guard_and_move_accesses():
+    setup = LaunchSetup(symbols={"n": np.int32(5000), "first": np.int32(7)})
+    before = "__constant__ int n; __device__ int unused; __constant__ int first; "
+    found = guessed("float *b", "if (i < n) b[first + i] = 1;", before=before, setup=setup)
+    assert found == ({0: 7 + 5000}, ())
+
+
+def test_a_cooperative_launch_is_followed_as_one():
+    """The one block of the grid passes its own barrier."""
+    before = "#include <cooperative_groups.h>\n"
+    body = "b[i] = 1; cooperative_groups::this_grid().sync(); b[2 * i] = 2;"
+    setup = LaunchSetup(cooperative=True)
+    found = guessed("float *b", body, grid=(1, 1, 1), before=before, setup=setup)
+    assert found == ({0: 2 * 255 + 1}, ())
+    with pytest.raises(InputError, match="needs a cooperative launch"):
+        guessed("float *b", body, grid=(1, 1, 1), before=before)
 
 
 def test_loops_and_rows_are_followed():

@@ -544,3 +544,92 @@ def test_dynamic_shared_memory_is_read():
 def test_code_that_directives_leave_out_launches_nothing():
     text = f"{KERNEL}\n#if 0\nvoid f() {{ k<<<1, 1>>>(p, 0); }}\n#endif\n"
     assert launches(text) == []
+
+
+@pytest.mark.parametrize(
+    ("macro", "value", "expected"),
+    [
+        ("N 3 + 2", "2 * N", None),  # 2 * 3 + 2 in C++
+        ("N 3 + 2", "N * 2", None),
+        ("N 3 + 2", "(N) * 2", 10),
+        ("N 3 + 2", "10 + N", 15),
+        ("N 3 + 2", "20 - N", None),  # 20 - 3 + 2
+        ("N 3 + 2", "N - 1", 4),
+        ("N 32 * 32", "N / 256", 4),
+        ("N 32 * 32", "2 * N", 2048),
+        ("N 32 * 32", "4096 / N", None),  # 4096 / 32 * 32
+        ("N 1 << 4", "N * 2", None),
+        ("N 1 << 4", "int(N)", 16),
+        ("N 1.5 * 2", "(int)N", None),  # the cast takes 1.5 alone
+        ("N 1 ? 5 : 6", "1 + N", None),
+        ("N (3 + 2)", "2 * N", 10),
+        ("N 7", "-N + 10", 3),
+        ("N 1 + 7", "-N + 10", None),
+        ("M 3 + 2\n#define N M", "2 * N", None),
+        ("ADD(a, b) a + b", "2 * ADD(1, 2)", None),
+        ("ADD(a, b) (a + b)", "2 * ADD(1, 2)", 6),
+        ("DIV(a, b) (a + b - 1) / b", "DIV(100, 16)", 7),
+        ("DIV(a, b) (a + b - 1) / b", "20 - DIV(100, 16)", 13),
+    ],
+)
+def test_a_macro_that_an_operator_takes_apart_is_unknown(macro, value, expected):
+    assert grid(value, before=f"#define {macro}\n") == expected
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        "int n = 5; Parser parser(&n);",
+        "int n = 5; auto parser = new Parser(&n);",
+        "int n = 5; std::thread worker(count, &n);",
+        "int n = 10 SUFFIX;",  # what SUFFIX is, no header here says
+    ],
+)
+def test_what_an_object_may_change_is_unknown(setup):
+    assert grid("n", setup=setup) is None
+
+
+A, B = "k<<<2, 1>>>(p, 0);", "k<<<3, 1>>>(p, 0);"
+
+
+@pytest.mark.parametrize(
+    ("body", "skipped"),
+    [
+        (f"bool fast = false; if (fast) {A} else {B}", [2]),
+        (f"int v = 2; if (v == 1) {A} else if (v == 2) {B}", [2]),
+        (f"int v = 2; if (argc > 1) v = 1; if (v == 1) {A} else {B}", []),
+        (f"while (false) {A} {B}", [2]),
+        (f"for (int i = 0; i < 9; i++) if (i == 4) {A} {B}", []),
+        (f"int v = 2; switch (v) {{ case 1: {A} break; case 2: {B} break; }}", [2]),
+        (f"int v = 2; switch (v) {{ case 1: {A} break; default: {{ {B} }} }}", [2]),
+        (f"int v = 1; switch (v) {{ case 1: {A} case 2: {B} break; }}", []),  # runs on
+        (f"int v = 1; switch (v) {{ case 1: {{ {A} return 0; }} case 2: {B} }}", [3]),
+        (f"int v = 7; switch (v) {{ case 1: {A} }} {B}", [2]),
+        (f"switch (argc) {{ case 1: {A} break; default: {B} }}", []),
+    ],
+)
+def test_launches_in_branches_that_are_not_taken_are_skipped(body, skipped):
+    found = launches(f"{KERNEL}int main(int argc, char **argv) {{ float *p; {body} }}")
+    assert [one.grid[0] for one in found if one.is_skipped] == skipped
+
+
+def test_conditions_of_a_function_are_those_of_its_caller():
+    found = launches(
+        f"{KERNEL}void run(float *p, int v) {{ if (v == 1) {A} else {B} }}"
+        "int main() { float *p; run(p, 2); }"
+    )
+    assert [one.is_skipped for one in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("std::swap(p, q);", None),
+        ("float *t = p; p = q; q = t;", None),
+        ("", 4096),
+        ("std::swap(p, r);", 4096),
+    ],
+)
+def test_an_exchanged_pointer_has_a_size_if_the_arrays_are_alike(change, expected):
+    body = "float *p, *q, *r; cudaMalloc(&p, 4096); cudaMalloc(&q, 8192); cudaMalloc(&r, 4096);"
+    assert read(f"{body} {change} k<<<1, 1>>>(p, 0);").arguments[0].bytes == expected

@@ -404,6 +404,23 @@ def test_lanes_that_a_guard_leaves_out_diverge():
     assert [one.lines for one in diverged] == [(6,)]
 
 
+@pytest.mark.parametrize(
+    ("angle", "told"), [("1e6f * in[i]", True), ("1e6f * in[i] * 0.5", False), ("in[i]", False)]
+)
+def test_large_angles_are_not_taken_for_literals_of_fp64(angle, told):
+    """The slow path of sinf executes FP64, and keeps an array in local memory."""
+    source = f"""extern "C" __global__ void wave(float *out, const float *in) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = sinf({angle});
+}}"""
+    arguments = [np.zeros(1 << 20, np.float32), np.ones(1 << 20, np.float32)]
+    found = find_remedies(source, grid=4096, block=256, arguments=arguments, device=DEVICE, seed=1)
+    titles = [one.title for one in found if one.after_s is None]
+    assert any(one.startswith("reduce the arguments of sinf") for one in titles) == told
+    if told:
+        assert not any("FP32 literals" in one or "local arrays" in one for one in titles)
+
+
 def test_literals_of_fp64_in_macros_become_single():
     source = """#define SCALE 0.7
 #define UNUSED 0.3
