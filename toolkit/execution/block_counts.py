@@ -6,22 +6,17 @@ The executed blocks are all blocks, a few that represent all (`observation`), or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES
-from analysis.errors import UnavailableError
-from analysis.hardware.sm_constants import constants_of
 from analysis.records.counters import InstructionCounts
 from analysis.records.profile import FirstRequest
-from analysis.sm import FLAG, IN_L2, Streams
 from analysis.timing.l2_atomics import AtomicOperations
-from analysis.timing.samples import Sample, Whole
+from analysis.timing.samples import Sample
 from reports import text
 from toolkit.execution.accesses import (
     AT_ONCE,
@@ -31,9 +26,8 @@ from toolkit.execution.accesses import (
 )
 from toolkit.execution.assumed_accesses import assumed_accesses
 from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
-from toolkit.execution.blocks_alone import finds_less, streams_alone, with_numbers_of_others
+from toolkit.execution.blocks_alone import BlocksAlone
 from toolkit.execution.executed import NoPlanError
-from toolkit.execution.in_time import repeats_sums, with_warps_in_time
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.observation import LEAST_BLOCKS, Observable, Observed, observed
 from toolkit.execution.recorded_blocks import (
@@ -46,7 +40,6 @@ from toolkit.execution.replay import (
     blocks_of_busiest_sm,
     spread_blocks,
 )
-from toolkit.execution.replayed_streams import WINDOWS, is_too_long, streams_of, windows_of
 from toolkit.execution.representatives import Blocks, of_blocks, regions
 from toolkit.execution.sampling import (
     Metrics,
@@ -58,22 +51,16 @@ from toolkit.execution.sampling import (
 from toolkit.execution.schedule import Schedule, lifetimes_of
 from toolkit.execution.traffic import L2Requests, Residence
 from toolkit.execution.wall_time import Execute, WallTime
-from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.atomics import Atomics
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow
 from toolkit.sass.requests import first_requests
-from toolkit.sass.schedule_facts import BARRIERS, schedule_facts
 from toolkit.sass.translate import Translated
 
 WAIT = ": blocks wait for others"  # why all of them are executed
-PRODUCTS = {"HGMMA", "IGMMA", "QGMMA", "BGMMA"}  # of warpgroups, which are waited for by number
-# Warp instructions between barriers that cost little beside them: tens to hundreds of clocks each.
-RARE = 1 << 14
 # Blocks that may take work from a queue have work of their own if each has at least this fraction
 # of the average lifetime.
 LEAST_OF_OWN = 0.25
@@ -203,88 +190,18 @@ class RecordedCounts(LaunchCounts):
         if self.observed is not None:
             stand_in = self.observed.stand_in[list(replay.blocks)]
             replay = replace(replay, blocks=tuple(stand_in.tolist()))
-        work = None if self.work is None else self.work[list(replay.blocks)]
-        side_by_side = partial(self._side_by_side, translated.kernel, residence)
-        windows = partial(self._windows, translated.kernel, replay.blocks)
-        is_long = work is not None and is_too_long(work)
-        if work is not None and is_long and not bound.blocks_meet and bound.cluster_blocks == 1:
-            return windows(work, partial(side_by_side, bound.tickets))
-        try:
-            streams = streams_alone(bound, replay.blocks, self.again)
-            if work is not None and finds_less(bound, streams, work):
-                found = with_numbers_of_others(translated, self.again)
-                if found is not None and is_long:
-                    return windows(work, partial(side_by_side, found.tickets))
-                streams = streams_of(found, replay.blocks) if found else streams
-        except FaultError as error:
-            where = describe(error.fault, translated, bound)
-            raise UnavailableError(
-                f"a block that is executed without the blocks before it stops: {where}"
-            ) from None
-        counted = streams.executed
-        if repeats_sums(translated.kernel):
-            streams = self._in_time(translated.kernel, residence, replay.blocks) or streams
-        streams = streams.with_common()
-        if self.exchange is not None:
-            flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
-            streams = streams.with_mark(IN_L2, self.exchange.lines).with_mark(FLAG, flags)
-        return Whole(streams=streams, counted=counted)
-
-    def _windows(
-        self,
-        kernel: Kernel,
-        blocks: Sequence[int],
-        work: NDArray[Any],
-        launch: Callable[[], BoundLaunch],
-    ) -> Sample:
-        """Windows of blocks that execute too much to be replayed."""
-        rare = _rare_barriers(kernel, self.counts)
-        if _follows_up(kernel, rare):
-            return windows_of(launch, blocks, work, 1)
-        return windows_of(launch, blocks, work, WINDOWS, rare)
-
-    def _side_by_side(
-        self, kernel: Kernel, residence: Residence, tickets: NDArray[np.void] | None = None
-    ) -> BoundLaunch:
-        """The launch, with warps of a block that run side by side, whose blocks find `tickets`."""
-        constants = constants_of(residence.device)
-        clock_hz = residence.device.clock_under_load_hz(0.0)
-        bound = with_warps_in_time(self.again(), kernel, constants, clock_hz)
-        return bound if tickets is None else replace(bound, blocks_meet=False, tickets=tickets)
-
-    def _in_time(
-        self, kernel: Kernel, residence: Residence, blocks: Sequence[int]
-    ) -> Streams | None:
-        """Streams of `blocks` with `with_warps_in_time`; None if they execute too much."""
-        with suppress(UnavailableError, FaultError):
-            return streams_of(self._side_by_side(kernel, residence), blocks)
-        return None
+        return BlocksAlone(
+            translated=translated,
+            device=residence.device,
+            blocks=replay.blocks,
+            work=None if self.work is None else self.work[list(replay.blocks)],
+            counts=self.counts,
+            exchange=self.exchange,
+            again=self.again,
+        ).sample(bound)
 
     def unchecked(self, blocks: int) -> Iterator[str]:
         yield from unchecked_blocks(blocks - self.blocks)
-
-
-def _rare_barriers(kernel: Kernel, counts: NDArray[Any]) -> list[int]:
-    """Numbers of the barriers of a kernel whose warps execute much between them; else none."""
-    barriers = [k for k, one in enumerate(kernel.instructions) if one.opcode == "BAR"]
-    arrivals, executed = int(counts["executed"][barriers].sum()), int(counts["executed"].sum())
-    return barriers if RARE * arrivals <= executed else []
-
-
-def _follows_up(kernel: Kernel, left_out: Sequence[int]) -> bool:
-    """True if instructions wait for earlier ones, so that a stream must begin at the start.
-
-    These are groups of copies, products, polls, and barriers: a warp that is one barrier ahead
-    where a window begins would stay so, and wait at each for another part of the loop. Not those
-    that are `left_out`.
-    """
-    facts = schedule_facts(kernel)
-    waiting = (one for k, one in enumerate(kernel.instructions) if k not in left_out)
-    return (
-        facts.copies != "loads"
-        or facts.waits
-        or any(one.opcode in PRODUCTS | BARRIERS for one in waiting)
-    )
 
 
 def _operations(

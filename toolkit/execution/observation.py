@@ -434,11 +434,11 @@ class _Observer:
         """Run blocks with their values followed. Raises _LongBlocksError if that takes too long."""
         runs = None
         if not self.followed:
-            runs = self._run_at_most(blocks, regions, FIRST_FOLLOWED)
+            runs = _run_at_most(self.launch, blocks, regions, FIRST_FOLLOWED)
             if runs is None:
                 self._check_length(blocks)
         if runs is None:
-            runs = self._run_at_most(blocks, regions, MOST_FOLLOWED - self.followed)
+            runs = _run_at_most(self.launch, blocks, regions, MOST_FOLLOWED - self.followed)
         if runs is None:
             raise _LongBlocksError
         self.followed += sum(int(run.counts["executed"].sum()) for run in runs)
@@ -451,20 +451,21 @@ class _Observer:
         self.launch.restore()
         if not may_depend_on_data(self.launch.flow):
             return
-        if self._run_at_most(blocks, None, MOST_OF_FOLLOWED) is None:
+        if _run_at_most(self.launch, blocks, None, MOST_OF_FOLLOWED) is None:
             raise _LongBlocksError
         self.launch.restore()
 
-    def _run_at_most(
-        self, blocks: Sequence[int], regions: Regions | None, most: int
-    ) -> Sequence[Run] | None:
-        """Run blocks; None if a worker executes more than `most` warp instructions."""
-        try:
-            return self.launch.run_at_most(blocks, regions, most)
-        except FaultError as error:
-            if error.fault.kind != LIMIT:
-                raise
-            return None
+
+def _run_at_most(
+    launch: Observable, blocks: Sequence[int], regions: Regions | None, most: int
+) -> Sequence[Run] | None:
+    """Run blocks; None if a worker executes more than `most` warp instructions."""
+    try:
+        return launch.run_at_most(blocks, regions, most)
+    except FaultError as error:
+        if error.fault.kind != LIMIT:
+            raise
+        return None
 
 
 def _has_lost(run: Run) -> bool:
