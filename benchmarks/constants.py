@@ -293,6 +293,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/blocks_alone.py": {
         "LEAST_ALONE": technical("tells blocks that read what all blocks append from others"),
+        "RARE": technical("warp instructions between barriers, beside which one costs little"),
     },
     "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
@@ -301,7 +302,8 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/execution/replayed_streams.py": {"MOST_STEPS CUT_STEPS WINDOWS MOST_IN_TIME": _ENOUGH},
     "toolkit/execution/observation.py": {
         "LEAST_BLOCKS MOST_SAMPLED MOST_FURTHER MOST_VISITS": _ENOUGH,
-        "MOST_FOLLOWED MOST_OF_LONG MOST_OF_LONG_S FEWEST_LONG FEWEST_FIRST": _ENOUGH,
+        "MOST_FOLLOWED MOST_OF_FOLLOWED FIRST_FOLLOWED FEWEST_FIRST": _ENOUGH,
+        "MOST_OF_LONG MOST_OF_LONG_S FEWEST_LONG": _ENOUGH,
         "DRAWN DRAWN_FOR_SLOW_PATHS": technical("shares of blocks that may differ unseen"),
     },
     "toolkit/execution/executed.py": {"MOST_PART MOST_EXECUTED MOST_SECTORS": _ENOUGH},
@@ -325,6 +327,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
             "bound the lines of a tally; far below the 1,024 stores from which a line counts"
         )
     },
+    "toolkit/sass/deciding_loads.py": {"STACK_POINTER": documented("the ABI of CUDA: R1")},
     "toolkit/sass/origins.py": {"SAME BLOCK_INDEX DATA": _LAYOUT},
     "toolkit/sass/regions.py": {
         "OF_PREDICATE ALL_SHARED ALL_LOCAL ALL_LANES _ALL_PREDICATES": _LAYOUT,

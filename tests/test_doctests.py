@@ -1,6 +1,7 @@
 """Every example in a docstring does what it says."""
 
 import doctest
+import re
 from importlib import import_module
 
 import pytest
@@ -11,7 +12,7 @@ MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for package in ("analysis", "kernels", "reports", "toolkit")
     for path in sorted((ROOT / package).rglob("*.py"))
-    if ">>>" in path.read_text(encoding="utf-8")
+    if re.search(r"^\s*>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
 ]
 
 

@@ -117,7 +117,7 @@ def test_a_race_in_a_cluster_names_the_blocks_and_whose_memory_it_is():
 def test_a_simulation_notes_the_unwritten_reads_that_are_found():
     bug = planted("histogram_never_zeroed")
     call, made = bug.call("sm_90"), compiled_of(bug, "sm_90")
-    (note,) = call.run(made, lambda done, of: None).execution.notes
+    note, of_random_bins = call.run(made, lambda done, of: None).execution.notes
     found = call.check(made, lambda done, of: None).findings
     assert [(x.kind, x.accesses[0].what, x.accesses[0].line) for x in found] == [
         ("uninitialized read", "atomic", 9)
@@ -125,6 +125,7 @@ def test_a_simulation_notes_the_unwritten_reads_that_are_found():
     assert "times where no thread had written, first 4 bytes" in note
     assert "histogram_never_zeroed.cu, line 9: ATOMS" in note
     assert note.endswith("; `check` says which lines use such a value")
+    assert "holds random numbers" in of_random_bins
 
 
 def test_there_are_enough_of_them():
