@@ -36,17 +36,19 @@ def with_random_contents(execution: Execution, positions: Collection[int]) -> Ex
         return execution
     deciding = [position for position in sorted(loads) if values.decide(loads[position])]
     declared = kernel.declared or ()
-    names = [(declared[k].name if k < len(declared) else None) or f"argument {k}" for k in deciding]
-    if not names:
+    if not deciding:
         return execution
-    listed = words.listing(names)
-    decide, hold = ("decide", "hold") if len(names) > 1 else ("decides", "holds")
+    own_names = [declared[k].name if k < len(declared) else None for k in deciding]
+    listed = words.listing(
+        [name or f"argument {k}" for k, name in zip(deciding, own_names, strict=True)]
+    )
+    decide, hold = ("decide", "hold") if len(deciding) > 1 else ("decides", "holds")
+    example = f"{own_names[0]}=FILE.npy" if own_names[0] else "FILE.npy"
     doubt = f"The time depends on the contents of {listed}, which are random"
     note = (
         f"{listed} {hold} random numbers (integers from 0 to {RANDOM_INTEGERS - 1}, "
         f"floats from −1 to 1) and {decide} "
-        f"addresses or the number of passes of a loop: give contents, such as -a "
-        f"'{names[0]}=FILE.npy'"
+        f"addresses or the number of passes of a loop: give contents, such as -a '{example}'"
     )
     doubts = [doubt if execution.predicted else "", execution.uncertainty]
     return replace(
