@@ -53,7 +53,7 @@ class BlocksAlone:
     again: Callable[[], BoundLaunch]
 
     def sample(self, bound: BoundLaunch) -> Sample:
-        """What is replayed for the launch. Raises UnavailableError."""
+        """The sample that stands for the launch in a replay. Raises UnavailableError."""
         is_long = self.work is not None and is_too_long(self.work)
         if is_long and not bound.blocks_meet and bound.cluster_blocks == 1:
             return self._windows(bound.tickets)

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.geometry import Geometry
-from toolkit.execution import block_counts, executed, observation, replayed_streams, simulator
+from toolkit.execution import blocks_alone, executed, observation, replayed_streams, simulator
 from toolkit.execution.executed import Executed
 from toolkit.execution.simulator import Simulator
 from toolkit.launch.launch import Execution
@@ -138,9 +138,9 @@ def test_windows_see_all_phases_of_a_block(monkeypatch: pytest.MonkeyPatch, name
     whole = time_s()
     monkeypatch.setattr(replayed_streams, "MOST_STEPS", 10_000)
     monkeypatch.setattr(replayed_streams, "CUT_STEPS", 8_000)
-    monkeypatch.setattr(block_counts, "RARE", 1 << 10)  # one barrier in 28,000 instructions
+    monkeypatch.setattr(blocks_alone, "RARE", 1 << 10)  # one barrier in 28,000 instructions
     assert time_s() == pytest.approx(whole, rel=0.15)
-    monkeypatch.setattr(block_counts, "WINDOWS", 1)  # the first steps alone
+    monkeypatch.setattr(blocks_alone, "WINDOWS", 1)  # the first steps alone
     assert time_s() < 0.7 * whole
 
 
