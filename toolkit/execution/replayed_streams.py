@@ -40,12 +40,14 @@ def streams_of(
     too_much = f"the blocks to replay execute more than {MOST_STEPS:,} warp instructions"
     budget = None if others else MOST_STEPS * bound.cluster_blocks * len(blocks)
     try:
-        runs = run_blocks(bound, one_by_one(blocks), others=others, max_instructions=budget)
+        each = list(dict.fromkeys(blocks))  # a block may stand for several
+        runs = run_blocks(bound, one_by_one(each), others=others, max_instructions=budget)
     except FaultError as error:
         if error.fault.kind == machine.LIMIT:
             raise UnavailableError(too_much) from None
         raise
-    streams = joined([run.recorded for run in runs])
+    recorded = {block: run.recorded for block, run in zip(each, runs, strict=True)}
+    streams = joined([recorded[block] for block in blocks])
     if streams is None:
         raise UnavailableError(too_much)
     return streams

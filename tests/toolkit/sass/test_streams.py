@@ -258,12 +258,13 @@ def test_a_block_that_is_too_long_says_so(monkeypatch):
         streams_of(bound, [0])
 
 
-def test_streams_of_chosen_blocks_are_those_of_each():
+@pytest.mark.parametrize("blocks", [(3, 1), (3, 1, 3)])  # a block may stand for several
+def test_streams_of_chosen_blocks_are_those_of_each(blocks):
     bound, _ = bound_to("phases", LAUNCHES["phases"], blocks=4)
-    chosen, everything = streams_of(bound, [3, 1]), streams(bound, 4)
-    assert chosen.blocks == 2
+    chosen, everything = streams_of(bound, blocks), streams(bound, 4)
+    assert chosen.blocks == len(blocks)
     mine, all_of_them = of_warps(chosen), of_warps(everything)
-    for place, block in enumerate((3, 1)):
+    for place, block in enumerate(blocks):
         for warp in range(4):
             assert (mine[4 * place + warp] == all_of_them[4 * block + warp]).all()
             assert lines_of(chosen, 4 * place + warp) == lines_of(everything, 4 * block + warp)
