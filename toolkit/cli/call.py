@@ -192,11 +192,12 @@ class Call:
 
     @property
     def _random_positions(self) -> list[int]:
-        """Positions of the arguments that are random arrays."""
+        """Positions of the arguments that are random arrays, in all of their fields."""
         return [
             position
             for position, item in enumerate(self.arguments)
-            if isinstance(item, BufferArgument) and item.is_random
+            if isinstance(item, BufferArgument)
+            and all(one.is_random for one in item.fields or [item])
         ]
 
     def _with_notes(self, execution: Execution) -> Execution:

@@ -55,7 +55,7 @@ from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.atomics import Atomics
 from toolkit.sass.bound_launch import BoundLaunch
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.machine import DEADLOCK, FaultError, Run, one_by_one
+from toolkit.sass.machine import DEADLOCK, LIMIT, FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated
@@ -331,7 +331,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
             bound, execute = alone
         found = observed(_observable(bound, selection, execute))
     except FaultError as error:
-        if not is_alone or error.fault.kind != DEADLOCK:
+        if not is_alone or error.fault.kind not in (DEADLOCK, LIMIT):
             raise
         raise NoPlanError(WAIT) from None  # for what another block writes
     if not found.is_sufficient and not found.is_in_part and _is_short(selection):

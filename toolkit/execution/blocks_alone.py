@@ -18,7 +18,13 @@ from analysis.sm import FLAG, IN_L2, Streams
 from analysis.timing.samples import Sample, Whole
 from toolkit.execution.accesses import Exchange
 from toolkit.execution.in_time import repeats_sums, with_warps_in_time
-from toolkit.execution.replayed_streams import WINDOWS, is_too_long, streams_of, windows_of
+from toolkit.execution.replayed_streams import (
+    MOST_IN_TIME,
+    WINDOWS,
+    is_too_long,
+    streams_of,
+    windows_of,
+)
 from toolkit.execution.tickets import with_tickets
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.bound_launch import BoundLaunch
@@ -141,7 +147,9 @@ def with_numbers_of_others(
     found = with_tickets(
         replace(again(), blocks_meet=False),
         translated.linked.instructions,
-        lambda launch, block: run_blocks(launch, [range(block, block + 1)], workers=1)[0],
+        lambda launch, block: run_blocks(
+            launch, [range(block, block + 1)], max_instructions=MOST_IN_TIME, workers=1
+        )[0],
     )
     return None if found is None or found.tickets is None else found
 

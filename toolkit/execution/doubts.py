@@ -58,7 +58,7 @@ def doubts(
             f"{PRINTING}"
         )
     done = [one for one in instructions if one.executed]
-    if uses_heap(kernel) and any(one.opcode.partition(".")[0] == "CALL" for one in done):
+    if uses_heap(kernel) and any(one.text.startswith("CALL.ABS") for one in done):
         yield ("Do not trust the time: the kernel calls malloc or free, and the model ignores that")
     if any(one.opcode.partition(".")[0] == "NANOSLEEP" for one in done):
         yield "Do not trust the time: the kernel sleeps (nanosleep), which the model ignores"

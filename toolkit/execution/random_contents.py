@@ -23,10 +23,12 @@ def with_random_contents(execution: Execution, positions: Collection[int]) -> Ex
     `positions` are those of the arguments that are random arrays.
     """
     kernel = execution.cubin
-    loads = dict[int, set[int]]()  # of each random array
-    for pc, request in execution.requests.items():
-        position = _position(request.buffer)
-        if position in positions and execution.instructions[pc].action == "load":
+    loads = dict[int, set[int]]()  # of each random array that the launch does not fill itself
+    at = {pc: _position(request.buffer) for pc, request in execution.requests.items()}
+    filled = {at[pc] for pc in at if execution.instructions[pc].action == "store"}
+    for pc, position in at.items():
+        is_load = execution.instructions[pc].action == "load"
+        if is_load and position in positions and position not in filled:
             loads.setdefault(position, set()).add(pc)
     if kernel is None or not loads:
         return execution

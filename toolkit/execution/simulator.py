@@ -88,6 +88,9 @@ from toolkit.sass.waits import polls_by_atomics
 
 # An hour of two cores: a launch that runs longer is assumed to hang.
 MAX_INSTRUCTIONS = 10**12
+# Warp instructions of blocks that are executed alone although they repeat exchanges: ten seconds of
+# a core. What takes more may wait for another block.
+MOST_ALONE = 1 << 28
 
 LIMIT_S = 10.0  # all blocks are executed, rather than counters estimated, within this time
 
@@ -299,14 +302,17 @@ class Simulator:
             if bound.heap_bytes or may_wait(flow):
                 return None
 
+            repeats = repeats_exchanges(flow)  # a block alone may wait for ever
+            bounded = replace(self, max_instructions=MOST_ALONE) if repeats else self
+
             def run(launch: BoundLaunch, block: int) -> Run:
-                return self._run(launch, [range(block, block + 1)])[0]
+                return bounded._run(launch, [range(block, block + 1)])[0]
 
             apart = replace(bound, blocks_meet=False)
-            if repeats_exchanges(flow) and not works_alone(apart, run):
+            if repeats and not works_alone(apart, run):
                 return None
             single = with_tickets(apart, translated.linked.instructions, run)
-            return (single, self._few_followed(single)) if single else None
+            return (single, bounded._few_followed(single)) if single else None
 
         flow = Flow(translated.linked.instructions, translated.lowered)
         return BlockSelection(

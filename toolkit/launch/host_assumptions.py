@@ -190,7 +190,20 @@ def is_in_update(write: Write, place: SourcePlace) -> bool:
 def _is_other_case(
     evaluator: Evaluator, case: Node, place: SourcePlace, frame: Frame, depth: int
 ) -> bool:
-    """True if a `switch` is known to take another case, which does not run on into this one."""
+    """True if a `switch` is known to take another case, which does not run on into this one.
+
+    It is kept, as conditions are.
+    """
+    key = (place.file, case.start_byte, case.end_byte, frame)
+    if key not in evaluator.conditions:
+        is_other = _takes_another(evaluator, case, place, frame, depth)
+        evaluator.conditions[key] = is_other, frozenset()
+    return evaluator.conditions[key][0] is True
+
+
+def _takes_another(
+    evaluator: Evaluator, case: Node, place: SourcePlace, frame: Frame, depth: int
+) -> bool:
     body = case.parent
     switch = body.parent if body is not None else None
     condition = switch.child_by_field_name("condition") if switch is not None else None
@@ -213,6 +226,8 @@ def _is_other_case(
 
 def _ends(case: Node) -> bool:
     """True if a case of a `switch` ends with `break` or `return`, also in braces."""
+    if not case.named_children:  # an empty default
+        return False
     last = case.named_children[-1]
     if last.type == "compound_statement" and last.named_children:
         last = last.named_children[-1]

@@ -322,9 +322,14 @@ def _with_pointers(code: HostCode, declared: Sequence[Declared] | None) -> froze
 
 
 def _has_pointer(struct: Node) -> bool:
-    """True if a field of a struct is a pointer."""
+    """True if a field of a struct is a pointer; a static member is none of its fields."""
     body = struct.child_by_field_name("body")
-    fields = [one for one in without_comments(body) if one.type == "field_declaration"]
+    fields = [
+        one
+        for one in without_comments(body)
+        if one.type == "field_declaration"
+        and all(x.text != b"static" for x in one.children if x.type == "storage_class_specifier")
+    ]
     return any(
         x.type == "pointer_declarator"
         for one in fields

@@ -86,9 +86,9 @@ class Declared:
 
     @property
     def is_array_of_pointers(self) -> bool:
-        """True for a pointer to pointers, such as `float **rows`."""
+        """True for a pointer to pointers, such as `float **rows` or `float *rows[]`."""
         stars = re.findall(r"\*", re.sub(r"<.*>|\(.*\)", "", self.text))
-        return self.pointer and len(stars) + self.text.count("[") > 1
+        return self.pointer and len(stars) + ("[" in self.text) > 1
 
     @property
     def dtype(self) -> str | None:

@@ -155,6 +155,13 @@ def test_the_form_of_a_parameter_by_value_is_shown_and_works(parameter, form, fi
     assert invoke(f"{command} {QUICK}", "-a", f"v={filled}").exit_code == 0
 
 
+def test_an_array_of_arrays_is_an_array():
+    write("rows.cu", "__global__ void k(float v[8][8]) { v[threadIdx.y][threadIdx.x] = 1; }")
+    command = "simulate rows.cu -g 1 -b 8,8"
+    assert invoke(f"{command} {QUICK}", "-a", "v=f32[64]").exit_code == 0
+    assert "array of pointers" not in invoke("check rows.cu -g 1").output
+
+
 @pytest.mark.parametrize("parameter", ["float **v", "const float *const *v", "float *v[]"])
 def test_an_array_of_pointers_is_refused(parameter):
     write("rows.cu", f"__global__ void k({parameter}) {{ float x = v[0][threadIdx.x]; }}")

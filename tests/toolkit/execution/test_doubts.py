@@ -251,3 +251,25 @@ def test_an_assert_that_holds_is_no_doubt() -> None:
     found = simulate(ASSERT, grid=1, block=32, arguments=[np.ones(32, f32)], device="h200")
     assert found.predicted is not None
     assert "Do not trust" not in found.uncertainty
+
+
+SLOW_PATH = """
+extern "C" __global__ void divide(float *out, int allocates) {
+    float own = out[threadIdx.x];
+    if (allocates) {
+        float *copy = (float *)malloc(4);
+        *copy = own, own += *copy;
+        free(copy);
+    }
+    out[threadIdx.x] = 1.0f / own;
+}"""
+
+
+@pytest.mark.parametrize("allocates", [0, 1])
+def test_a_call_of_a_division_is_none_of_malloc(allocates: int) -> None:
+    """Divisors below the smallest normal number take a slow path, which is called."""
+    tiny = np.full(32, 1e-40, f32)
+    arguments = [tiny, np.int32(allocates)]
+    found = simulate(SLOW_PATH, grid=1, block=32, arguments=arguments, device="h200")
+    assert any(one.text.startswith("CALL.REL") and one.executed for one in found.instructions)
+    assert ("malloc" in found.uncertainty) == bool(allocates)

@@ -19,6 +19,7 @@ FLOATS = "int k = (int)((in[i] + 1.0f) * 10.0f); atomicAdd(&bins[k], 1);"
 CONVERGES = "float x = in[i]; while (x > 0.01f) x *= 0.5f; out[i] = x;"
 
 COPIES = "out[i] = in[i] + index[i];"
+FILLS = "index[i] = i * 7 & 63; __syncthreads(); out[i] = in[index[i ^ 1]];"
 BRANCHES = "if (in[i] > 0.0f) out[i] = in[i]; else out[i] = 0.01f * in[i];"
 SINES = "out[i] = sinf(in[i]);"  # its slow path indexes local memory
 SWAPS = """int old = index[i], assumed; do { assumed = old;
@@ -70,7 +71,7 @@ def test_an_array_that_decides_addresses_or_loops_is_named(body, deciding):
     assert expected in found.verdict.splitlines()[0]
 
 
-@pytest.mark.parametrize("body", [COPIES, BRANCHES, SINES, SWAPS, SUMS, TREE])
+@pytest.mark.parametrize("body", [COPIES, FILLS, BRANCHES, SINES, SWAPS, SUMS, TREE])
 def test_other_values_do_not_decide_them(body):
     execution = executed(body)
     assert with_random_contents(execution, [0, 1, 2, 3]) == execution

@@ -605,6 +605,7 @@ A, B = "k<<<2, 1>>>(p, 0);", "k<<<3, 1>>>(p, 0);"
         (f"int v = 1; switch (v) {{ case 1: {A} case 2: {B} break; }}", []),  # runs on
         (f"int v = 1; switch (v) {{ case 1: {{ {A} return 0; }} case 2: {B} }}", [3]),
         (f"int v = 7; switch (v) {{ case 1: {A} }} {B}", [2]),
+        (f"int v = 7; switch (v) {{ case 1: {A} break; default: case 2: {B} break; }}", [2]),
         (f"switch (argc) {{ case 1: {A} break; default: {B} }}", []),
     ],
 )
