@@ -183,6 +183,14 @@ def test_a_launch_by_a_function_of_the_runtime_is_named():
     )
 
 
+def test_a_static_member_is_no_field_of_a_struct():
+    write(
+        "held.cu",
+        "struct Held { int n; static float *x; };\n__global__ void k(Held h, int *y) { *y = h.n; }",
+    )
+    assert "struct with pointers" not in invoke("simulate held.cu -g 1 -b 32").output
+
+
 def test_a_struct_with_pointers_is_refused():
     write(
         "held.cu", "struct Held { float *x; int n; };\n__global__ void k(Held h) { h.x[h.n] = 1; }"
