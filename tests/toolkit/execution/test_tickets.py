@@ -81,14 +81,14 @@ extern "C" __global__ void take_each(float *out, const float *in, unsigned *coun
 BLOCKS = 5000
 
 
-def launched(kernel, source=SOURCE, **options):
+def launched(kernel, source=SOURCE, grid=BLOCKS, **options):
     floats = [np.zeros(64 * BLOCKS + 64, np.float32) for _ in range(2)]
     count = np.full(64, 3 if kernel == "append" else 0, np.uint32)
     more = [np.zeros(BLOCKS, np.float32)] if kernel == "sum" else []
     return simulate(
         source,
         kernel,
-        grid=BLOCKS,
+        grid=grid,
         block=64,
         arguments=[*floats, count, *more],
         device="h200",
@@ -182,8 +182,28 @@ def test_a_few_blocks_represent_those_that_repeat_exchanges(kernel):
     assert few.predicted.time_s == pytest.approx(every.predicted.time_s, rel=0.1)
 
 
+IN_TURN_COUNTING = """
+extern "C" __global__ void in_turn(float *out, unsigned *count) {
+    unsigned waits = 0;
+    if (threadIdx.x == 0)
+        while (atomicCAS(count, blockIdx.x, blockIdx.x) != blockIdx.x) waits++;
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = waits == 123456789;
+    if (threadIdx.x == 0) atomicAdd(count, 1);
+}"""
+
+
+def test_a_block_that_waits_alone_is_given_up_though_its_state_never_recurs(monkeypatch):
+    monkeypatch.setattr(simulator, "MOST_ALONE", 1 << 16)
+    arguments = [np.zeros(256 * 64, np.float32), np.zeros(1, np.uint32)]
+    launch = {"grid": 256, "block": 64, "arguments": arguments, "device": "h200", "limit_s": 0}
+    found = simulate(IN_TURN_COUNTING, **launch, blocks="representative")
+    assert found.executed_blocks == 256
+    assert "blocks wait for others" in found.basis
+
+
 @pytest.mark.parametrize("kernel", ["take_by_swaps", "in_turn"])
 def test_all_blocks_are_executed_if_one_alone_takes_all_or_waits(kernel):
-    found = launched(kernel, blocks="representative", limit_s=0)
-    assert found.executed_blocks == BLOCKS
+    found = launched(kernel, grid=256, blocks="representative", limit_s=0)
+    assert found.executed_blocks == 256
     assert "blocks wait for others" in found.basis
